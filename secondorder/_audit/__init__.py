@@ -1,0 +1,1 @@
+"""From an audit specification to a report."""

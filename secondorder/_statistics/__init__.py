@@ -1,0 +1,1 @@
+"""Statistics on labelled cubes: decomposition, inference, planning, dependence."""

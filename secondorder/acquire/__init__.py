@@ -1,0 +1,1 @@
+"""acquire: see the package's own documentation."""

@@ -1,0 +1,1 @@
+"""Array code: pure functions on JAX arrays, no labels, no files, no global state."""

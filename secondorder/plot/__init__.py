@@ -1,0 +1,1 @@
+"""plot: see the package's own documentation."""

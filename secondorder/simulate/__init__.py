@@ -1,0 +1,1 @@
+"""simulate: see the package's own documentation."""

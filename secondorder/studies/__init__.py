@@ -1,0 +1,1 @@
+"""studies: see the package's own documentation."""

@@ -1,0 +1,1 @@
+"""testing: see the package's own documentation."""

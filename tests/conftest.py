@@ -1,0 +1,29 @@
+"""What every test shares: the real data, visible skips, and JAX's strict flags."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("SECONDORDER_DATA", ROOT.parent / "shared" / "data"))
+REQUIRED = {name.strip() for name in os.environ.get("SECONDORDER_REQUIRE", "").split(",") if name.strip()}
+
+
+def need(what: str, present: bool, how: str) -> None:
+    """Skip visibly when `what` is absent; fail instead when SECONDORDER_REQUIRE names it."""
+    if present:
+        return
+    reason = f"{what} is not here: {how}"
+    if what in REQUIRED:
+        pytest.fail(f"SECONDORDER_REQUIRE={what}, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the real data with exact answers."""
+    need("data", DATA.is_dir(), "set SECONDORDER_DATA to the folder of real data")
+    return DATA
