@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["blake2b_64", "canonical_json", "sha256_hex", "sha256_lines"]
+__all__ = ["blake2b_64", "canonical_json", "join_key", "sha256_hex", "sha256_lines"]
 
 
 def canonical_json(value: Any) -> bytes:
@@ -48,3 +48,19 @@ def blake2b_64(value: Any) -> int:
     of the audit seed through this hash, so they do not depend on a library's generator or on the order of a loop.
     """
     return int.from_bytes(hashlib.blake2b(canonical_json(value), digest_size=8).digest(), "big")
+
+
+def join_key(parts: Iterable[str]) -> str:
+    """One label for a composite key, such that different keys never get the same label.
+
+    Parts are joined by ``:``; inside the parts of a composite key, ``:`` and the backslash are escaped by a backslash.
+
+    Examples
+    --------
+    >>> join_key(["q1", "gpt-4"]), join_key(["a:b"]), join_key(["a:b", "c"])
+    ('q1:gpt-4', 'a:b', 'a\\\\:b:c')
+    """
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return ":".join(part.replace("\\", "\\\\").replace(":", "\\:") for part in parts)
