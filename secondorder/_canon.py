@@ -22,9 +22,7 @@ def canonical_json(value: Any) -> bytes:
     >>> canonical_json({"b": 1, "a": "⊥"}).decode()
     '{"a":"⊥","b":1}'
     """
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    ).encode()
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def sha256_hex(data: bytes) -> str:
@@ -51,14 +49,14 @@ def blake2b_64(value: Any) -> int:
 
 
 def join_key(parts: Iterable[str]) -> str:
-    """One label for a composite key, such that different keys never get the same label.
+    r"""One label for a composite key, such that different keys never get the same label.
 
     Parts are joined by ``:``; inside the parts of a composite key, ``:`` and the backslash are escaped by a backslash.
 
     Examples
     --------
     >>> join_key(["q1", "gpt-4"]), join_key(["a:b"]), join_key(["a:b", "c"])
-    ('q1:gpt-4', 'a:b', 'a\\\\:b:c')
+    ('q1:gpt-4', 'a:b', 'a\\:b:c')
     """
     parts = list(parts)
     if len(parts) == 1:

@@ -63,7 +63,7 @@ class Facet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Fal
             raise DesignError(
                 "weights are declared for a random facet",
                 place=f"facet {self.name}",
-                remedy="a random facet's levels are an equally weighted sample: leave the weights out, or make it fixed",
+                remedy="a random facet's levels are an equally weighted sample: leave the weights out",
             )
         if self.population is not None and self.kind != "random":
             raise DesignError(
@@ -252,15 +252,11 @@ class Component(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _standard(names: Sequence[str]) -> list[tuple[Component, tuple[Factor, ...]]]:
     names = tuple(names)
-    found: list[tuple[Component, tuple[Factor, ...]]] = [
-        (Component("call", ((names, 1),)), ("shared",) * len(names))
-    ]
+    found: list[tuple[Component, tuple[Factor, ...]]] = [(Component("call", ((names, 1),)), ("shared",) * len(names))]
     for size in range(1, len(names) + 1):
         for subset in combinations(names, size):
             terms = tuple(
-                (inner, -((-1) ** (size - depth)))
-                for depth in range(size + 1)
-                for inner in combinations(subset, depth)
+                (inner, -((-1) ** (size - depth))) for depth in range(size + 1) for inner in combinations(subset, depth)
             )
             kinds: tuple[Factor, ...] = tuple("effect" if name in subset else "indep" for name in names)
             found.append((Component(":".join(subset), terms), kinds))

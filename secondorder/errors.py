@@ -12,8 +12,8 @@ __all__ = [
     "DesignError",
     "EndpointError",
     "InputError",
-    "KeyRefusedError",
     "KernelError",
+    "KeyRefusedError",
     "LockedError",
     "SchemaError",
     "SecondOrderError",
@@ -62,9 +62,7 @@ class SecondOrderError(Exception):
         return (_rebuild, (type(self), self.problem, self.place, self.remedy))
 
 
-def _rebuild(
-    kind: type[SecondOrderError], problem: str, place: str | None, remedy: str | None
-) -> SecondOrderError:
+def _rebuild(kind: type[SecondOrderError], problem: str, place: str | None, remedy: str | None) -> SecondOrderError:
     return kind(problem, place=place, remedy=remedy)
 
 
