@@ -252,15 +252,18 @@ class Component(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _standard(names: Sequence[str]) -> list[tuple[Component, tuple[Factor, ...]]]:
     names = tuple(names)
-    found: list[tuple[Component, tuple[Factor, ...]]] = [(Component("call", ((names, 1),)), ("shared",) * len(names))]
+    shared: Factor = "shared"
+    indep: Factor = "indep"
+    effect: Factor = "effect"
+    found: list[tuple[Component, tuple[Factor, ...]]] = [(Component("call", ((names, 1),)), (shared,) * len(names))]
     for size in range(1, len(names) + 1):
         for subset in combinations(names, size):
             terms = tuple(
                 (inner, -((-1) ** (size - depth))) for depth in range(size + 1) for inner in combinations(subset, depth)
             )
-            kinds: tuple[Factor, ...] = tuple("effect" if name in subset else "indep" for name in names)
+            kinds = tuple(effect if name in subset else indep for name in names)
             found.append((Component(":".join(subset), terms), kinds))
-    found.append((Component("total", (((), 1),)), ("indep",) * len(names)))
+    found.append((Component("total", (((), 1),)), (indep,) * len(names)))
     return found
 
 

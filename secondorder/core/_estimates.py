@@ -17,7 +17,6 @@ non-negative effect can be negative and are never clipped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +25,7 @@ import jax.numpy as jnp
 from secondorder._design import Component, Design
 from secondorder.core._cells import Cells, cells_from_soft
 from secondorder.core._pairs import combine, pair_disagreements, sampled_levels, self_corrections
-from secondorder.core._precision import double
+from secondorder.core._precision import compiled, double
 
 __all__ = [
     "across_repeats",
@@ -196,27 +195,24 @@ def _stack(values: Sequence[Any]) -> jax.Array:
     return jnp.stack(list(values), axis=-1)
 
 
-_static = partial(jax.jit, static_argnames=("design", "components"))
-
-
-@_static
+@compiled("design", "components")
 def _plugin(mean: jax.Array, design: Design, components: tuple[Component, ...], kernel: jax.Array) -> jax.Array:
     return _stack(plugin_from(mean, design, components, kernel))
 
 
-@_static
+@compiled("design", "components")
 def _complete(cells: Cells, design: Design, components: tuple[Component, ...], kernel: jax.Array) -> jax.Array:
     return _stack(complete_pairs_from(cells.n, cells.mean, cells.self, design, components, kernel))
 
 
-@_static
+@compiled("design", "components")
 def _bias(cells: Cells, design: Design, components: tuple[Component, ...], kernel: jax.Array) -> jax.Array:
     # self_corrections divides by n - 1; at a law the divisor is n.
     corrections = self_corrections(cells.n + 1.0, cells.mean, cells.self, design, kernel)
     return -_stack(combine(components, sampled_levels(corrections, design), design))
 
 
-@_static
+@compiled("design", "components")
 def _across_balanced(
     verdicts: jax.Array, design: Design, components: tuple[Component, ...], kernel: jax.Array
 ) -> jax.Array:
@@ -231,7 +227,7 @@ def _across_balanced(
     return _stack(combine(components, sampled_levels(distinct, design), design))
 
 
-@_static
+@compiled("design", "components")
 def _across_unbalanced(
     verdicts: jax.Array, design: Design, components: tuple[Component, ...], kernel: jax.Array
 ) -> jax.Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secondorder.errors import KernelError
 
@@ -24,7 +25,7 @@ __all__ = [
     "ordinal_kernel",
 ]
 
-Matrix = np.ndarray
+Matrix = NDArray[np.float64]
 RELATIVE_TOLERANCE = 1e-12
 
 
@@ -57,7 +58,7 @@ def ordinal_kernel(n_ordered: int, *, bottom: bool = False, bottom_distance: flo
     rank = np.arange(n_ordered, dtype=float)
     inner = np.abs(rank[:, None] - rank[None, :]) / (n_ordered - 1)
     if not bottom:
-        return inner
+        return np.asarray(inner)
     matrix = np.full((n_ordered + 1, n_ordered + 1), float(bottom_distance))
     matrix[:-1, :-1] = inner
     matrix[-1, -1] = 0.0
@@ -79,7 +80,7 @@ def interval_kernel(scores: Sequence[float], *, standardise: bool = False) -> Ma
         raise KernelError(
             f"scores {values.tolist()} are not finite numbers", place="kernel interval", remedy="give a score per class"
         )
-    matrix = 0.5 * (values[:, None] - values[None, :]) ** 2
+    matrix: Matrix = 0.5 * (values[:, None] - values[None, :]) ** 2
     if standardise:
         spread = np.ptp(values)
         if spread == 0:
@@ -131,7 +132,7 @@ def krippendorff_ordinal_kernel(class_totals: Sequence[float]) -> Matrix:
     """
     totals = np.asarray(class_totals, dtype=float)
     middle = np.cumsum(totals) - totals / 2
-    return 0.5 * (middle[:, None] - middle[None, :]) ** 2
+    return np.asarray(0.5 * (middle[:, None] - middle[None, :]) ** 2)
 
 
 def negative_type_gap(matrix: Matrix) -> float:

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import jax
 
-__all__ = ["double", "double_precision", "seed_key"]
+__all__ = ["compiled", "double", "double_precision", "seed_key"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +42,18 @@ def double(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
 
     return inside
+
+
+def compiled(*static: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """``jax.jit`` with the named arguments static, keeping the function's signature for readers and type checkers.
+
+    The arguments that are declarations (design, components) are hashable and static; everything else is an array.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        return wraps(function)(jax.jit(function, static_argnames=static))
+
+    return decorate
 
 
 def seed_key(seed: int) -> jax.Array:
