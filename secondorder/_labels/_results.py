@@ -1,0 +1,146 @@
+"""Plain data that every result can turn into: tables for a terminal, sections for a report.
+
+A result object stays small and frozen; how it looks is decided here once. Nothing in this module computes.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Figure", "Section", "Table", "format_number", "render_table"]
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text and numbers.
+
+    Attributes
+    ----------
+    title : str
+        One line above the table; may be empty.
+    columns : tuple of str
+        Headings.
+    rows : tuple of tuple
+        Cells: text, whole numbers, floats (NaN and None show as ``–``).
+    notes : tuple of str
+        Lines below the table.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return render_table(self)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn figure for the report.
+
+    Attributes
+    ----------
+    title : str
+    svg : str
+        One ``<svg>`` element.
+    caption : str
+        What is shown, and which randomness its bars cover.
+    """
+
+    title: str
+    svg: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report as plain data: the report lays it out and computes nothing."""
+
+    title: str
+    text: str = ""
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = field(default=())
+
+
+def format_number(value: Cell, digits: int = 4) -> str:
+    """A cell as text: whole numbers as they are, floats with `digits` decimals, ``–`` where undefined.
+
+    Examples
+    --------
+    >>> format_number(0.0277193), format_number(float("nan")), format_number(12), format_number(-0.00001)
+    ('0.0277', '–', '12', '0.0000')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "–"
+        if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        text = f"{value:.{digits}f}"
+        # A minus sign before zeros alone says nothing that the digits shown can support.
+        return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+    return str(value)
+
+
+def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
+    """A table as aligned text that fits `width` columns where its numbers allow it.
+
+    Text columns are cut with an ellipsis when the table is too wide; numbers are never cut.
+
+    Examples
+    --------
+    >>> print(render_table(Table("", ("component", "estimate"), (("call", 0.25), ("prompt", -0.0012)))))
+    component  estimate
+    call         0.2500
+    prompt      -0.0012
+    """
+    body = [[format_number(cell, digits) for cell in row] for row in table.rows]
+    numeric = [
+        bool(table.rows) and all(not isinstance(row[j], str) for row in table.rows) for j in range(len(table.columns))
+    ]
+    widths = [max([_width(name), *(_width(row[j]) for row in body)]) for j, name in enumerate(table.columns)]
+    excess = sum(widths) + 2 * (len(widths) - 1) - width
+    for j in sorted(range(len(widths)), key=lambda k: -widths[k]):
+        if excess <= 0 or numeric[j]:
+            continue
+        cut = min(excess, max(widths[j] - 8, 0))
+        widths[j] -= cut
+        excess -= cut
+    lines = [table.title] if table.title else []
+    lines.append(_line(table.columns, widths, numeric))
+    lines.extend(_line(row, widths, numeric) for row in body)
+    lines.extend(table.notes)
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    shown = []
+    for cell, width, right in zip(cells, widths, numeric, strict=True):
+        text = _cut(cell, width)
+        pad = " " * (width - _width(text))
+        shown.append(pad + text if right else text + pad)
+    return "  ".join(shown).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    text = " ".join(text.split()) if "\n" in text or "\t" in text else text
+    if _width(text) <= width:
+        return text
+    while text and _width(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def _width(text: str) -> int:
+    """Terminal columns of a text: wide East Asian characters take two, combining marks none."""
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
