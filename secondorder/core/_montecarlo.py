@@ -1,0 +1,350 @@
+"""Verdict counts drawn from known laws, one uniform per cell, in blocks whose digits depend on nothing but the seed.
+
+The counts of a cell with R calls are one of the ``C(R+C-1, C-1)`` compositions of R, so one uniform number and one
+binary search in that cell's cumulative probabilities draw all its calls at once. Where the calls of a cell are not
+independent, or an estimator needs to know which repeat said what, calls are drawn one by one instead.
+
+Blocks have a fixed number of replicates that is a function of the design alone, and every block has its own key:
+the digits do not depend on how many blocks are run together, in which order, or by which process.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from secondorder.core._precision import compiled
+
+__all__ = [
+    "CallCoupling",
+    "CallTables",
+    "CountTables",
+    "Sampling",
+    "block_size",
+    "call_tables",
+    "compositions",
+    "count_tables",
+    "counts_of",
+    "draw_codes",
+    "draw_counts",
+    "draw_rows",
+    "n_compositions",
+]
+
+Array = NDArray[np.float64]
+Source = Literal["fixed", "policy", "list"]
+
+# A block holds about this many cells: its arrays stay in the processor's cache, and memory stays bounded.
+CELLS_PER_BLOCK = 1 << 17
+MOST_REPLICATES_PER_BLOCK = 8192
+# Above every uniform draw: a threshold that is never reached.
+NEVER = 2.0
+
+
+class Sampling(NamedTuple):
+    """How a replicate picks its items and levels from those that a law lists (static: it decides array shapes).
+
+    Attributes
+    ----------
+    items : tuple of (int, int, int)
+        Groups of items as (number drawn, first listed item, listed items); drawn independently by weight. Empty: the
+        listed items are the data set.
+    listed_items : int
+        Items of the law.
+    levels : tuple of (int, int, str)
+        Per facet: levels in a replicate, levels listed, and ``fixed`` (all of them), ``policy`` (independent draws,
+        shared by the items of a replicate) or ``list`` (drawn without replacement).
+    """
+
+    items: tuple[tuple[int, int, int], ...]
+    listed_items: int
+    levels: tuple[tuple[int, int, Source], ...]
+
+    @property
+    def n_items(self) -> int:
+        """Items of a replicate."""
+        return sum(group[0] for group in self.items) if self.items else self.listed_items
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Items and levels of a replicate, the axes before the class axis."""
+        return (self.n_items, *(drawn for drawn, _, _ in self.levels))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether every replicate has the same cells."""
+        return not self.items and all(source == "fixed" for _, _, source in self.levels)
+
+
+class CountTables(NamedTuple):
+    """Inverse distribution functions of the counts of every listed cell.
+
+    Attributes
+    ----------
+    cumulative : array, shape (rows, M)
+        Cumulative probabilities of a cell's compositions; ``NEVER`` from the last possible one on.
+    counts : array of int32, shape (total, C)
+        The compositions of every occurring number of calls, one block after the other.
+    first : array of int32, shape (rows,)
+        Where the block of a row's number of calls starts.
+    """
+
+    cumulative: Any
+    counts: Any
+    first: Any
+
+
+class CallTables(NamedTuple):
+    """Class thresholds of every listed cell at the first and at the last repeat.
+
+    Attributes
+    ----------
+    start, end : array, shape (rows, C - 1)
+        Cumulative class probabilities; the law moves linearly from one to the other over the repeats.
+    n : array of int32, shape (rows,)
+        Calls per cell.
+    """
+
+    start: Any
+    end: Any
+    n: Any
+
+
+class CallCoupling(NamedTuple):
+    """What the calls of a replicate share (static).
+
+    Attributes
+    ----------
+    kind : str
+        ``none``; ``seed``: calls at one repeat of one item share a uniform number; ``seed-all``: calls at one repeat
+        of *all* items do; ``cache``: a repeat is answered by the first call of its cell; ``duplicate``: an odd repeat
+        is the row before it, once more.
+    share : float
+        Probability that a call is touched by it.
+    """
+
+    kind: Literal["none", "seed", "seed-all", "cache", "duplicate"] = "none"
+    share: float = 1.0
+
+
+def block_size(calls_or_cells: int) -> int:
+    """Replicates per block, a power of two, for this many drawn numbers per replicate."""
+    wanted = max(1, min(MOST_REPLICATES_PER_BLOCK, CELLS_PER_BLOCK // max(1, calls_or_cells)))
+    return 1 << (wanted.bit_length() - 1)
+
+
+def n_compositions(total: int, parts: int) -> int:
+    """Number of ways to write `total` as an ordered sum of `parts` whole numbers >= 0."""
+    return math.comb(total + parts - 1, parts - 1)
+
+
+def compositions(total: int, parts: int) -> NDArray[np.int32]:
+    """Every way to write `total` as an ordered sum of `parts` whole numbers >= 0.
+
+    Examples
+    --------
+    >>> compositions(2, 2).tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64).reshape(-1, parts - 1)
+    edges = np.concatenate(
+        [np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), total + parts - 1)], axis=1, dtype=np.int64
+    )
+    return (np.diff(edges, axis=1) - 1).astype(np.int32)
+
+
+def count_tables(law: Array, n: NDArray[Any]) -> CountTables:
+    """Tables for :func:`draw_counts`.
+
+    Parameters
+    ----------
+    law : array, shape (rows, C)
+        Class probabilities of every listed cell.
+    n : array of int, shape (rows,)
+        Calls per cell.
+    """
+    rows, classes = law.shape
+    sizes = sorted({int(value) for value in n})
+    widest = n_compositions(sizes[-1], classes)
+    cumulative = np.full((rows, widest), NEVER)
+    first = np.zeros(rows, dtype=np.int32)
+    blocks: list[NDArray[np.int32]] = []
+    start = 0
+    for size in sizes:
+        block = compositions(size, classes)
+        chosen = np.flatnonzero(n == size)
+        cumulative[chosen, : len(block)] = _cumulative(law[chosen], block, size)
+        first[chosen] = start
+        blocks.append(block)
+        start += len(block)
+    return CountTables(cumulative, np.concatenate(blocks), first)
+
+
+def _cumulative(law: Array, block: NDArray[np.int32], size: int) -> Array:
+    logs = np.broadcast_to(gammaln(size + 1.0) - gammaln(block + 1.0).sum(-1), (len(law), len(block))).copy()
+    for c in range(law.shape[1]):
+        logs += xlogy(block[None, :, c], law[:, None, c])
+    mass = np.exp(logs)
+    # The sum may end a rounding error below 1: an impossible composition must never be drawn all the same.
+    last_possible = mass.shape[1] - 1 - np.argmax(mass[:, ::-1] > 0, axis=1)
+    beyond = np.arange(mass.shape[1]) >= last_possible[:, None]
+    return np.where(beyond, NEVER, np.cumsum(mass, axis=1))
+
+
+def call_tables(law: Array, n: NDArray[Any], end: Array | None = None) -> CallTables:
+    """Tables for :func:`draw_codes`; `end` is the law at the last repeat, when it drifts.
+
+    Parameters
+    ----------
+    law, end : array, shape (rows, C)
+    n : array of int, shape (rows,)
+    """
+    last = law if end is None else end
+    # Classes after this one are impossible at both ends: its threshold must not be missed by a rounding error.
+    possible = (law > 0) | (last > 0)
+    last_possible = law.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
+    beyond = np.arange(law.shape[1]) >= last_possible[:, None]
+    start, stop = (np.where(beyond, NEVER, np.cumsum(table, axis=1))[:, :-1] for table in (law, last))
+    return CallTables(start, stop, n.astype(np.int32))
+
+
+@compiled("sampling", "size")
+def draw_rows(key: jax.Array, weights: Any, sampling: Sampling, size: int) -> jax.Array:
+    """Which listed cell stands in each cell of each replicate.
+
+    Parameters
+    ----------
+    key : JAX key
+    weights : array, shape (listed_items,)
+        Probability of each listed item within its group.
+    sampling : Sampling
+    size : int
+        Replicates.
+
+    Returns
+    -------
+    array of int32, shape (n_items, L_1, ..., L_J, size)
+        Row of the law, listed items and levels in C order.
+    """
+    item_key, *level_keys = jax.random.split(key, 1 + len(sampling.levels))
+    parts: list[tuple[jax.Array, int]] = [(_draw_items(item_key, weights, sampling, size), sampling.listed_items)]
+    for level_key, (drawn, listed, source) in zip(level_keys, sampling.levels, strict=True):
+        parts.append((_draw_levels(level_key, drawn, listed, source, size), listed))
+    shape = sampling.shape
+    rows = jnp.zeros((*shape, size), dtype=jnp.int32)
+    for axis, (index, listed) in enumerate(parts):
+        spread = [1] * len(shape)
+        spread[axis] = shape[axis]
+        rows = rows * listed + jnp.broadcast_to(index.reshape(*spread, size), rows.shape)
+    return rows
+
+
+def _draw_items(key: jax.Array, weights: Any, sampling: Sampling, size: int) -> jax.Array:
+    if not sampling.items:
+        return jnp.broadcast_to(jnp.arange(sampling.listed_items, dtype=jnp.int32)[:, None], (sampling.n_items, size))
+    drawn = []
+    for group, (number, first, listed) in enumerate(sampling.items):
+        uniform = jax.random.uniform(jax.random.fold_in(key, group), (number, size), dtype=jnp.float64)
+        cumulative = jnp.cumsum(weights[first : first + listed])
+        index = jnp.searchsorted(cumulative[:-1], uniform, side="right")
+        drawn.append(index.astype(jnp.int32) + first)
+    return jnp.concatenate(drawn)
+
+
+def _draw_levels(key: jax.Array, drawn: int, listed: int, source: Source, size: int) -> jax.Array:
+    if source == "fixed":
+        return jnp.broadcast_to(jnp.arange(listed, dtype=jnp.int32)[:, None], (listed, size))
+    if source == "policy":
+        return jax.random.randint(key, (drawn, size), 0, listed, dtype=jnp.int32)
+    order = jnp.argsort(jax.random.uniform(key, (listed, size), dtype=jnp.float64), axis=0)
+    return order[:drawn].astype(jnp.int32)
+
+
+@compiled()
+def draw_counts(key: jax.Array, tables: CountTables, rows: Any) -> jax.Array:
+    """Verdict counts of every cell of every replicate, one uniform number each.
+
+    Parameters
+    ----------
+    key : JAX key
+    tables : CountTables
+    rows : array of int32, shape (*cells, size)
+        From :func:`draw_rows`.
+
+    Returns
+    -------
+    array of int32, shape (size, *cells, C)
+    """
+    width = tables.cumulative.shape[1]
+    flat = tables.cumulative.reshape(-1)
+    uniform = jax.random.uniform(key, rows.shape, dtype=jnp.float64)
+    origin = rows * width
+    position = origin
+    # Binary search without branches: how many thresholds lie at or below the uniform number.
+    length = width
+    while length > 1:
+        half = length // 2
+        position = jnp.where(flat[position + (half - 1)] <= uniform, position + half, position)
+        length -= half
+    index = position - origin + tables.first[rows]
+    counts: jax.Array = tables.counts[jnp.moveaxis(index, -1, 0)]
+    return counts
+
+
+@compiled("repeats", "coupling")
+def draw_codes(key: jax.Array, tables: CallTables, rows: Any, repeats: int, coupling: CallCoupling) -> jax.Array:
+    """Class codes call by call, with what the calls of a replicate share.
+
+    Parameters
+    ----------
+    key : JAX key
+    tables : CallTables
+    rows : array of int32, shape (n_items, L_1, ..., L_J, size)
+    repeats : int
+        Largest number of calls in a cell; later calls of a shorter cell are -1.
+    coupling : CallCoupling
+        The law of a single call is the same under every kind: only joint laws differ.
+
+    Returns
+    -------
+    array of int32, shape (size, n_items, L_1, ..., L_J, repeats)
+    """
+    own_key, shared_key, touched_key = jax.random.split(key, 3)
+    shape = (repeats, *rows.shape)
+    uniform = jax.random.uniform(own_key, shape, dtype=jnp.float64)
+    if coupling.kind != "none":
+        touched = jax.random.uniform(touched_key, shape, dtype=jnp.float64) < coupling.share
+        uniform = jnp.where(touched, _partner(shared_key, uniform, coupling.kind), uniform)
+    codes = jnp.zeros(shape, dtype=jnp.int32)
+    drift = jnp.linspace(0.0, 1.0, repeats, dtype=jnp.float64).reshape(-1, *(1,) * rows.ndim)
+    for c in range(tables.start.shape[1]):
+        start, end = tables.start[:, c][rows][None], tables.end[:, c][rows][None]
+        threshold = start + jnp.broadcast_to(drift, shape) * jnp.broadcast_to(end - start, shape)
+        codes = codes + (uniform >= threshold).astype(jnp.int32)
+    index = jnp.arange(repeats, dtype=jnp.int32).reshape(-1, *(1,) * rows.ndim)
+    called = jnp.broadcast_to(index, shape) < jnp.broadcast_to(tables.n[rows][None], shape)
+    return jnp.moveaxis(jnp.where(called, codes, -1), (0, -1), (-1, 0))
+
+
+def _partner(key: jax.Array, uniform: jax.Array, kind: str) -> jax.Array:
+    # The uniform number that a touched call uses instead of its own.
+    if kind == "cache":
+        return jnp.broadcast_to(uniform[:1], uniform.shape)
+    if kind == "duplicate":
+        even = (jnp.arange(len(uniform)) // 2) * 2
+        return uniform[even]
+    items = 1 if kind == "seed-all" else uniform.shape[1]
+    shape = (len(uniform), items, *(1,) * (uniform.ndim - 3), uniform.shape[-1])
+    return jnp.broadcast_to(jax.random.uniform(key, shape, dtype=jnp.float64), uniform.shape)
+
+
+def counts_of(codes: jax.Array, n_classes: int) -> jax.Array:
+    """Verdict counts ``(..., C)`` of class codes ``(..., R)``; -1 is no call."""
+    return jnp.stack([(codes == c).astype(jnp.int32).sum(-1) for c in range(n_classes)], axis=-1)

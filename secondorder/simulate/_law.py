@@ -1,0 +1,162 @@
+"""What a law is: class probabilities with named axes, checked; its kernel; its components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._design import Design, standard_components
+from secondorder._schema import BOTTOM, CLASS, ITEM
+from secondorder.core._estimates import at_law
+from secondorder.core._kernels import check_kernel, interval_kernel, nominal_kernel, ordinal_kernel
+from secondorder.errors import CubeError, DesignError, KernelError
+
+__all__ = [
+    "FacetLevels",
+    "Kernel",
+    "as_law",
+    "facet_names",
+    "item_weights",
+    "kernel_matrix",
+    "law_components",
+    "make_law",
+]
+
+Matrix = NDArray[np.float64]
+Kernel = str | Matrix
+FacetLevels = Mapping[str, int | Sequence[str]]
+
+SUM_TOLERANCE = 1e-12
+
+
+def make_law(
+    values: Any, facets: FacetLevels, *, classes: Sequence[str] | None = None, weight: Sequence[float] | None = None
+) -> xr.DataArray:
+    """A labelled law from an array of shape (item, L_1, ..., L_J, C)."""
+    array = np.asarray(values, dtype=float)
+    levels = {name: _level_names(given) for name, given in facets.items()}
+    labels = _class_labels(array.shape[-1], classes)
+    coordinates: dict[str, Any] = {ITEM: [str(i + 1) for i in range(array.shape[0])], **levels, CLASS: labels}
+    law = xr.DataArray(array, dims=tuple(coordinates), coords=coordinates, name="law")
+    if weight is not None:
+        law = law.assign_coords(weight=(ITEM, np.asarray(weight, dtype=float)))
+    return as_law(law)
+
+
+def _level_names(given: int | Sequence[str]) -> list[str]:
+    return [str(level + 1) for level in range(given)] if isinstance(given, int) else [str(level) for level in given]
+
+
+def _class_labels(number: int, classes: Sequence[str] | None) -> list[str]:
+    if classes is None:
+        return [chr(ord("a") + c) if number <= 26 else f"c{c + 1}" for c in range(number)]
+    if len(classes) != number:
+        raise DesignError(
+            f"{len(classes)} class labels for {number} probabilities", place="law", remedy="give one label per class"
+        )
+    return [str(label) for label in classes]
+
+
+def as_law(law: xr.DataArray) -> xr.DataArray:
+    """The law with axes (item, facets in their order, class), float64, refused when it is not one.
+
+    Raises
+    ------
+    CubeError
+        When a dimension is missing, an entry is negative or NaN, or a cell does not sum to 1.
+    """
+    if CLASS not in law.dims:
+        raise CubeError(f"dimensions are {law.dims}", place="law", remedy=f"name the last dimension {CLASS!r}")
+    if ITEM not in law.dims:
+        law = law.expand_dims({ITEM: ["1"]})
+    law = law.transpose(ITEM, ..., CLASS).astype(float)
+    if law.ndim < 3:
+        raise CubeError("it has no facet", place="law", remedy="give at least one crossed facet, such as 'prompt'")
+    values = law.values
+    bad = ~(values >= 0) | ~np.isfinite(values)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise CubeError(
+            f"probability {values[where]:g}", place=f"law {_place(law, where)}", remedy="probabilities are at least 0"
+        )
+    excess = np.abs(values.sum(-1) - 1)
+    if excess.max() > SUM_TOLERANCE:
+        where = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
+        raise CubeError(
+            f"probabilities sum to {values[where].sum():.15g}",
+            place=f"law {_place(law, where)}",
+            remedy="make every cell sum to 1; nothing is renormalised here",
+        )
+    return law
+
+
+def _place(law: xr.DataArray, where: tuple[int, ...]) -> str:
+    named = [f"{dim}={law[dim].values[i] if dim in law.coords else i}" for dim, i in zip(law.dims, where, strict=False)]
+    return " ".join(named)
+
+
+def facet_names(law: xr.DataArray) -> tuple[str, ...]:
+    """Dimensions of a law that are neither item nor class."""
+    return tuple(str(dim) for dim in law.dims if dim not in (ITEM, CLASS))
+
+
+def class_names(law: xr.DataArray) -> list[str]:
+    """Class labels of a law."""
+    return [str(label) for label in law[CLASS].values]
+
+
+def item_weights(law: xr.DataArray) -> Matrix:
+    """Weights of the items: the coordinate ``weight``, or equal; sum 1."""
+    if "weight" not in law.coords:
+        return np.full(law.sizes[ITEM], 1 / law.sizes[ITEM])
+    weights = np.asarray(law["weight"].values, dtype=float)
+    if not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
+        raise DesignError(
+            f"item weights sum to {weights.sum():.12g}", place="law", remedy="make them >= 0 and sum to 1"
+        )
+    return weights
+
+
+def kernel_matrix(kernel: Kernel, classes: Sequence[str]) -> Matrix:
+    """The (class, class) matrix of a kernel given by name (``nominal``, ``ordinal``, ``interval``) or as a matrix.
+
+    A last class ``⊥`` stands apart under ``ordinal``; under ``interval`` the class labels are the scores, and a matrix
+    must be given when ⊥ is among them.
+    """
+    labels = [str(label) for label in classes]
+    if not isinstance(kernel, str):
+        return check_kernel(np.asarray(kernel, dtype=float), len(labels))
+    bottom = labels[-1] == BOTTOM
+    if kernel == "nominal":
+        return nominal_kernel(len(labels))
+    if kernel == "ordinal":
+        return ordinal_kernel(len(labels) - bottom, bottom=bottom)
+    if kernel == "interval":
+        try:
+            return interval_kernel([float(label) for label in labels])
+        except ValueError:
+            raise KernelError(
+                f"classes {labels} are not all numbers", place="kernel interval", remedy="give the matrix instead"
+            ) from None
+    raise KernelError(f"kernel {kernel!r}", place="kernel", remedy="say nominal, ordinal or interval, or give a matrix")
+
+
+def law_components(
+    law: xr.DataArray, kernel: Kernel = "nominal", weights: Mapping[str, Sequence[float]] | None = None
+) -> dict[str, float]:
+    """Every standard component of a law at its own levels, averaged over its weighted items."""
+    law = as_law(law)
+    names = facet_names(law)
+    given = weights or {}
+    design = Design(
+        names,
+        tuple(tuple(given.get(name, (1 / law.sizes[name],) * law.sizes[name])) for name in names),
+        (None,) * len(names),
+    )
+    components = standard_components(names)
+    values = np.asarray(at_law(law.values, design, components, kernel_matrix(kernel, class_names(law))))
+    return dict(zip((c.name for c in components), (item_weights(law) @ values).tolist(), strict=True))
