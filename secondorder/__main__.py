@@ -1,0 +1,5 @@
+"""``python -m secondorder``: the command line."""
+
+from secondorder.cli import main
+
+main()

@@ -1,0 +1,263 @@
+"""Decompose a cube: declarations in, debiased components beside the plug-in out, one group after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._design import Component, Design, Facet, standard_components
+from secondorder._labels._cells import require_cells
+from secondorder._labels._cube import attribute, check_cube, class_labels, facets_of, group_dim, groups, load
+from secondorder._schema import BOTTOM, ITEM, REPEAT
+from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
+from secondorder._statistics._group import Calls, FacetInfo, Group
+from secondorder._statistics._kernel import ChosenKernel, InvalidAs, choose_kernel
+from secondorder._statistics._settings import Covers, Method, Pairs, Settings
+from secondorder.errors import DesignError
+
+__all__ = ["decompose"]
+
+
+def decompose(
+    cube: xr.Dataset,
+    *,
+    facets: Sequence[str | Facet] | None = None,
+    kernel: Any = None,
+    scores: Mapping[str, float] | None = None,
+    invalid: InvalidAs = "class",
+    pairs: Pairs = "complete",
+    covers: Covers = "items",
+    interval: Method = "t",
+    level: float = 0.95,
+    draws: int = 20_000,
+    seed: int = 0,
+    tau: float | None = None,
+    incomplete: str = "refuse",
+    components: Sequence[Component] = (),
+    standardise: bool = False,
+    allow_indefinite: bool = False,
+) -> Decomposition:
+    """Decompose verdict variation into call noise, each facet and their interactions, debiased beside plug-in.
+
+    Every number is a mean over items of an item's own components, equal weight to each item. Estimates are raw: an
+    unbiased estimate of a non-negative component can be negative.
+
+    Parameters
+    ----------
+    cube : Dataset
+        A response-law cube (:func:`secondorder.read_table`, :func:`secondorder.make_cube`,
+        :func:`secondorder.open_cube`): dims ``[judge,] item, facets..., repeat``. Each judge is a group of its own,
+        unless ``judge`` is named as a facet.
+    facets : sequence of str or Facet, optional
+        Facets in the order that names the interactions, with weights or kinds where declared. Default: those of the
+        cube. A facet with one level is left out and listed.
+    kernel : str, array (C, C) or DataArray, optional
+        ``nominal``, ``ordinal``, ``interval`` or a disagreement matrix; must be named when every class is a number.
+    scores : mapping of str to float, optional
+        Scores of the classes for ``interval``; default: the labels as numbers.
+    invalid : "class", "missing", "midpoint" or (score, penalty)
+        What ⊥ means under the kernel.
+    pairs : {"complete", "across-repeats", "panel"}
+        Which pairs of calls are compared. ``complete``: all distinct pairs, unbiased for independent calls.
+        ``across-repeats``: pairs with different repeat index, unbiased under any dependence inside a repeat block.
+        ``panel``: disjoint pairs of repeats.
+    covers : {"items", "calls", "prompts", "items+prompts"}
+        Which randomness the bands cover.
+    interval : {"t", "percentile", "bca", "studentised"}
+        How the bands are made.
+    level : float
+    draws, seed : int
+        Whole-item resamples for bootstrap bands and for the comparison of groups.
+    tau : float, optional
+        Threshold for flags.
+    incomplete : {"refuse", "drop-item"}
+        What happens to items with a cell of fewer than two calls.
+    components : sequence of Component
+        Further components of the user's own, after the standard ones.
+    standardise : bool
+        Divide the interval kernel by half the squared range of the scores.
+    allow_indefinite : bool
+        Accept a kernel matrix that is not of negative type.
+
+    Returns
+    -------
+    Decomposition
+
+    Raises
+    ------
+    CubeError, DesignError, KernelError, InputError
+        One line each: place, value, remedy.
+
+    References
+    ----------
+    Complete-pair estimators and the component identity: "Second-Order Response Laws for LLM Judges", equations for
+    the fixed census, generalised to any number of facets, weights and kernels of negative type.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"item": "q1", "prompt": p, "run": str(r), "verdict": v}
+    ...     for p, verdicts in {"a": "AABA", "b": "ABBB"}.items()
+    ...     for r, v in enumerate(verdicts)
+    ... ]
+    >>> cube = so.make_cube(rows, item="item", facets=["prompt"], repeat="run", verdict="verdict", classes=["A", "B"])
+    >>> result = so.decompose(cube)
+    >>> round(result["prompt"].estimate, 4), round(result["prompt"].plugin, 4)
+    (0.0625, 0.125)
+    """
+    check_cube(cube)
+    declared = _declared_facets(cube, facets)
+    names = [facet.name for facet in declared]
+    classes = class_labels(cube)
+    codes_all = load(cube["verdict"])
+    bottom = len(classes) - 1 if classes[-1] == BOTTOM else None
+    chosen = choose_kernel(
+        kernel,
+        classes,
+        scores=scores,
+        invalid_as=invalid,
+        bottom_occurs=bottom is not None and bool((codes_all == bottom).any()),
+        standardise=standardise,
+        allow_indefinite=allow_indefinite,
+    )
+    settings = Settings(
+        kernel=chosen.name,
+        classes=classes,
+        classes_declared=bool(attribute(cube, "classes_declared", True)),
+        invalid=tuple(attribute(cube, "invalid", [])),
+        missing=tuple(attribute(cube, "missing", [])),
+        invalid_as=invalid,
+        incomplete=incomplete,
+        pairs=pairs,
+        covers=covers,
+        interval=interval,
+        level=level,
+        draws=draws,
+        seed=seed,
+        tau=tau,
+        where=tuple(attribute(cube, "parent", {}).get("where", ())),
+        independence=str(cube.attrs.get("independence", "untestable")),
+        scores=None if scores is None else dict(scores),
+    )
+    found = tuple(
+        _decompose_group(by, part, declared, components, chosen, bottom, settings) for by, part in groups(cube, names)
+    )
+    parent = attribute(cube, "parent", {})
+    source = {key: parent.get(key) for key in ("name", "sha256", "rows", "rows_used")}
+    return Decomposition(settings, found, source)
+
+
+def _declared_facets(cube: xr.Dataset, facets: Sequence[str | Facet] | None) -> tuple[Facet, ...]:
+    known = {facet.name: facet for facet in facets_of(cube)}
+    if facets is None:
+        return tuple(known.values())
+    group = group_dim(cube)
+    found = []
+    for entry in facets:
+        name = entry if isinstance(entry, str) else entry.name
+        if name not in known and name != group:
+            raise DesignError(
+                f"the cube has no facet {name!r}", place="facets", remedy=f"its facets: {', '.join(known) or 'none'}"
+            )
+        found.append(known.get(name, Facet(name)) if isinstance(entry, str) else entry)
+    left_out = [name for name in known if name not in {facet.name for facet in found} and cube.sizes[name] > 1]
+    if left_out:
+        raise DesignError(
+            f"facet {left_out[0]!r} has {cube.sizes[left_out[0]]} levels and is not named",
+            place="facets",
+            remedy="name it, or select one of its levels first (cube.sel)",
+        )
+    single = [facet for name, facet in known.items() if name not in {entry.name for entry in found}]
+    return (*found, *single)
+
+
+def _decompose_group(
+    by: Mapping[str, str],
+    cube: xr.Dataset,
+    declared: Sequence[Facet],
+    components: Sequence[Component],
+    chosen: ChosenKernel,
+    bottom: int | None,
+    settings: Settings,
+) -> Group:
+    names = [facet.name for facet in declared]
+    codes = load(cube["verdict"].transpose(ITEM, *names, REPEAT))
+    n_invalid = 0 if bottom is None else int((codes == bottom).sum())
+    n_missing = _planned_without_verdict(cube)
+    if chosen.drop_invalid and bottom is not None:
+        cube = cube.assign(verdict=cube["verdict"].where(cube["verdict"] != bottom, -1))
+    # With one call everywhere nothing is incomplete: the plug-in is shown, and the rest is undefined with its reason.
+    most = int((load(cube["verdict"]) >= 0).sum(_axis(cube, REPEAT)).max(initial=0))
+    kept, dropped = require_cells(cube, need=min(2, most), incomplete=settings.incomplete)
+    items = [str(label) for label in kept[ITEM].values]
+    codes = load(kept["verdict"].transpose(ITEM, *names, REPEAT))
+    levels = {name: tuple(str(label) for label in kept[name].values) for name in names}
+    crossed = [facet for facet in declared if len(levels[facet.name]) > 1]
+    design = Design.from_facets(crossed, [levels[facet.name] for facet in crossed])
+    wanted = (*standard_components(design.names), *components)
+    squeezed = np.squeeze(codes, axis=tuple(1 + j for j, name in enumerate(names) if len(levels[name]) == 1))
+    result = _values(kept, squeezed, names, levels, design, wanted, chosen, settings)
+    parts = {
+        name: item_values(squeezed, design, wanted, matrix, settings.pairs).debiased for name, matrix in chosen.parts
+    }
+    n_calls = (squeezed >= 0).sum(-1)
+    return Group(
+        by=dict(by),
+        items=tuple(items),
+        strata=tuple(str(label) for label in kept["stratum"].values) if "stratum" in kept.coords else None,
+        design=design,
+        facets={facet.name: _info(facet, levels[facet.name], design) for facet in declared},
+        components=wanted,
+        values=result.debiased,
+        plugin_values=result.plugin,
+        reasons=result.reasons,
+        n_calls=int(n_calls.sum()),
+        n_invalid=n_invalid,
+        n_missing=n_missing,
+        items_dropped=tuple(dropped),
+        repeats=(int(n_calls.min(initial=0)), int(n_calls.max(initial=0))),
+        settings=settings,
+        calls=Calls(squeezed, chosen.matrix),
+        parts=parts,
+        notes=result.notes,
+    )
+
+
+def _values(
+    cube: xr.Dataset,
+    codes: NDArray[Any],
+    names: Sequence[str],
+    levels: Mapping[str, tuple[str, ...]],
+    design: Design,
+    components: tuple[Component, ...],
+    chosen: ChosenKernel,
+    settings: Settings,
+) -> ItemValues:
+    if "soft" not in cube:
+        return item_values(codes, design, components, chosen.matrix, settings.pairs)
+    soft = load(cube["soft"].transpose(ITEM, *names, REPEAT, "class"))
+    single = tuple(1 + j for j, name in enumerate(names) if len(levels[name]) == 1)
+    return soft_item_values(np.squeeze(soft, axis=single), design, components, chosen.matrix, settings.pairs)
+
+
+def _planned_without_verdict(cube: xr.Dataset) -> int:
+    return int((load(cube["verdict"]) < 0).sum())
+
+
+def _axis(cube: xr.Dataset, dim: str) -> int:
+    return cube["verdict"].dims.index(dim)
+
+
+def _info(facet: Facet, levels: tuple[str, ...], design: Design) -> FacetInfo:
+    if facet.name not in design.names:
+        return FacetInfo("single", levels, None)
+    weights = design.weights[design.names.index(facet.name)]
+    if facet.kind == "random":
+        return FacetInfo("random", levels, None, facet.population)
+    return FacetInfo("fixed", levels, tuple(float(weight) for weight in weights))

@@ -1,0 +1,353 @@
+"""The result of a decomposition: groups, their comparison, and its forms as table, JSON, CSV and dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from secondorder._labels._results import Table, format_number, render_table
+from secondorder._schema import DECOMPOSITION_SCHEMA
+from secondorder._statistics._compare import Comparison, compare_groups
+from secondorder._statistics._group import SE_KEYS, Estimate, Group
+from secondorder._statistics._settings import Covers, Method, Settings
+from secondorder._version import __version__
+from secondorder.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from numpy.typing import NDArray
+
+__all__ = ["Decomposition", "compare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Components of a judge's verdict variation, debiased beside plug-in.
+
+    With one group ``d["prompt"]``, ``d.se``, ``d.interval``, ``d.agreement`` and ``d.items`` speak of it. With several
+    (judges, or the values of ``--by``) take one first: ``d.select(judge="gpt-4o-mini")["prompt"]``.
+
+    Attributes
+    ----------
+    settings : Settings
+        What was asked.
+    groups : tuple of Group
+        One per judge, in natural order; a single one without groups.
+    source : mapping
+        Name, digest and row counts of the input.
+    """
+
+    settings: Settings
+    groups: tuple[Group, ...]
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def _only(self) -> Group:
+        if len(self.groups) != 1:
+            choices = "; ".join(_by_text(group.by) for group in self.groups[:4])
+            raise InputError(
+                f"there are {len(self.groups)} groups", place="decomposition", remedy=f"select one of them: {choices}"
+            )
+        return self.groups[0]
+
+    def select(self, **by: str) -> Decomposition:
+        """The decomposition of the one group with these labels, e.g. ``select(judge="qwen")``.
+
+        Raises
+        ------
+        InputError
+            When no group, or more than one, has them.
+        """
+        found = [group for group in self.groups if all(group.by.get(name) == value for name, value in by.items())]
+        if len(found) != 1:
+            choices = "; ".join(_by_text(group.by) for group in self.groups[:8])
+            raise InputError(
+                f"{len(found)} groups match {_by_text(by)}", place="select", remedy=f"there are: {choices}"
+            )
+        return replace(self, groups=(found[0],))
+
+    def __getitem__(self, component: str) -> Estimate:
+        group = self._only
+        return group.estimates[group.index(component)]
+
+    def se(self, component: str, *, covers: Covers | None = None) -> float:
+        """Standard error of a component for a randomness: items, calls, prompts or items+prompts."""
+        group = self._only
+        return float(group.errors(covers or self.settings.covers).se[group.index(component)])
+
+    def interval(
+        self,
+        component: str,
+        *,
+        covers: Covers | None = None,
+        method: Method | None = None,
+        level: float | None = None,
+    ) -> tuple[float, float]:
+        """Band of a component: which randomness it covers, how it is made, at which level; NaN where undefined."""
+        group = self._only
+        band = group.band(covers, method, level)
+        j = group.index(component)
+        return float(band.lower[j]), float(band.upper[j])
+
+    @property
+    def agreement(self) -> Mapping[str, float]:
+        """Mean agreement of two calls by what they share: see :attr:`Group.agreement`."""
+        return self._only.agreement
+
+    @property
+    def items(self) -> NDArray[np.float64]:
+        """Debiased value of every item and component, shape (n_items, n_components)."""
+        return self._only.values
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Groups compared on shared items; None with one group or without a shared item."""
+        compared = self._compared
+        return compared if isinstance(compared, Comparison) else None
+
+    @property
+    def comparison_reason(self) -> str | None:
+        """Why there is no comparison of several groups."""
+        compared = self._compared
+        return compared if isinstance(compared, str) else None
+
+    @cached_property
+    def _compared(self) -> Comparison | str | None:
+        return compare_groups(self.groups) if len(self.groups) > 1 else None
+
+    # -- forms -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values under the schema ``secondorder.decomposition/1``: NaN is None and stands in ``undefined``."""
+        plain: dict[str, Any] = {
+            "schema": DECOMPOSITION_SCHEMA,
+            "version": __version__,
+            "input": dict(self.source),
+            "settings": self.settings.to_dict(),
+            "groups": [self._group_dict(group) for group in self.groups],
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+        }
+        if self.comparison_reason is not None:
+            plain["comparison_reason"] = self.comparison_reason
+        return plain
+
+    def _group_dict(self, group: Group) -> dict[str, Any]:
+        plain: dict[str, Any] = {
+            "by": dict(group.by),
+            "n_items": len(group.items),
+            "n_calls": group.n_calls,
+            "n_invalid": group.n_invalid,
+            "n_missing": group.n_missing,
+            "items_dropped": [dict(entry) for entry in group.items_dropped],
+            "repeats": {"min": group.repeats[0], "max": group.repeats[1]},
+            "facets": {name: info.to_dict() for name, info in group.facets.items()},
+            "components": self._component_dicts(group),
+            "strata": [],
+            "undefined": [entry.to_dict() for entry in group.undefined],
+        }
+        for label, part in group.by_stratum().items():
+            plain["strata"].append(
+                {"stratum": label, "n_items": len(part.items), "components": self._component_dicts(part)}
+            )
+            plain["undefined"].extend(replace(entry, stratum=label).to_dict() for entry in part.undefined)
+        if group.notes:
+            plain["notes"] = list(group.notes)
+        return plain
+
+    def _component_dicts(self, group: Group) -> list[dict[str, Any]]:
+        found = []
+        covers = self.settings.covers
+        errors = None if covers == "items" else group.errors(covers)
+        for j, estimate in enumerate(group.estimates):
+            plain: dict[str, Any] = {
+                "component": estimate.component,
+                "estimate": _number(estimate.estimate),
+                "plugin": _number(estimate.plugin),
+                "inflation": _number(estimate.inflation),
+                "se_items": _number(estimate.se_items),
+            }
+            if errors is not None:
+                plain[SE_KEYS[covers]] = _number(float(errors.se[j]))
+            plain["lower"] = _number(estimate.lower)
+            plain["upper"] = _number(estimate.upper)
+            if group.parts:
+                plain["parts"] = {name: _number(float(values[:, j].mean())) for name, values in group.parts.items()}
+            if self.settings.tau is not None:
+                plain["tau"] = {
+                    "debiased_above": None
+                    if estimate.reason and math.isnan(estimate.estimate)
+                    else estimate.estimate > self.settings.tau,
+                    "plugin_above": estimate.plugin > self.settings.tau,
+                }
+            found.append(plain)
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record per group, stratum and component: the CSV form. A whole group has the stratum ``""``."""
+        found = []
+        for group in self.groups:
+            for stratum, part in {"": group, **group.by_stratum()}.items():
+                for plain in self._component_dicts(part):
+                    flat = {key: value for key, value in plain.items() if key not in ("tau", "parts")}
+                    flat.update({f"part_{name}": value for name, value in plain.get("parts", {}).items()})
+                    flat.update(plain.get("tau", {}))
+                    found.append({**group.by, "stratum": stratum, "n_items": len(part.items), **flat})
+        return found
+
+    def to_dataset(self) -> xr.Dataset:
+        """Components by group as a labelled dataset (dims ``group, component``)."""
+        import xarray as xr
+
+        names = list(self.groups[0].names)
+        fields = ("estimate", "plugin", "inflation", "se_items", "lower", "upper")
+        dataset = xr.Dataset(
+            {
+                label: (
+                    ("group", "component"),
+                    [[getattr(estimate, label) for estimate in group.estimates] for group in self.groups],
+                )
+                for label in fields
+            },
+            coords={
+                "group": [_by_text(group.by) for group in self.groups],
+                "component": names,
+            },
+        )
+        dataset["n_items"] = ("group", [len(group.items) for group in self.groups])
+        dataset.attrs.update(
+            {
+                "kernel": self.settings.kernel,
+                "pairs": self.settings.pairs,
+                "covers": self.settings.covers,
+                "interval": self.settings.interval,
+                "level": self.settings.level,
+            }
+        )
+        return dataset
+
+    def tables(self) -> tuple[Table, ...]:
+        """One table per group."""
+        return tuple(self._table(group) for group in self.groups)
+
+    def _table(self, group: Group) -> Table:
+        settings = self.settings
+        band = f"{100 * settings.level:g}% band ({settings.interval}, {settings.covers})"
+        columns = ["component", "debiased", "plug-in", "inflation", "lower", "upper"]
+        if settings.tau is not None:
+            columns.append(f"> {settings.tau:g}")
+        rows: list[tuple[str | int | float | None, ...]] = []
+        for estimate in group.estimates:
+            row: list[str | int | float | None] = [
+                estimate.component,
+                estimate.estimate,
+                estimate.plugin,
+                estimate.inflation,
+                estimate.lower,
+                estimate.upper,
+            ]
+            if settings.tau is not None:
+                row.append(_flags(estimate, settings.tau))
+            rows.append(tuple(row))
+        least, most = group.repeats
+        facets = " x ".join(f"{len(info.levels)} {name}" for name, info in group.facets.items())
+        calls = f"{least}" if least == most else f"{least}-{most}"
+        title = (f"{_by_text(group.by)}: " if group.by else "") + (
+            f"{len(group.items)} items{' x ' if facets else ''}{facets} x {calls} calls; "
+            f"{group.n_calls} completed, {group.n_invalid} ⊥, {group.n_missing} missing"
+        )
+        notes = [f"lower, upper: {band}; kernel {settings.kernel}, pairs {settings.pairs}"]
+        if group.items_dropped:
+            notes.append(
+                f"{len(group.items_dropped)} items dropped: "
+                + "; ".join(f"{entry['item']} ({entry['reason']})" for entry in group.items_dropped[:3])
+                + (" …" if len(group.items_dropped) > 3 else "")
+            )
+        reasons: dict[str, list[str]] = {}
+        for entry in group.undefined:
+            names = reasons.setdefault(entry.reason, [])
+            if entry.component not in names:
+                names.append(entry.component)
+        notes.extend(f"– {', '.join(names)}: {reason}" for reason, names in reasons.items())
+        notes.extend(group.notes)
+        return Table(title, tuple(columns), tuple(rows), tuple(notes))
+
+    def __str__(self) -> str:
+        parts = [render_table(table) for table in self.tables()]
+        if self.comparison is not None:
+            parts.append(render_table(self.comparison.tables()[0]))
+        elif self.comparison_reason is not None:
+            parts.append(f"No comparison: {self.comparison_reason}.")
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{estimate.component} {format_number(estimate.estimate)}" for estimate in self.groups[0].estimates
+        )
+        more = "" if len(self.groups) == 1 else f", … {len(self.groups)} groups"
+        return f"<Decomposition {shown}{more}>"
+
+
+def compare(a: Decomposition, b: Decomposition, *more: Decomposition) -> Comparison:
+    """Compare judges on the items that they share, with all of an item's values resampled together.
+
+    Parameters
+    ----------
+    a, b, *more : Decomposition
+        Under the same facets, classes and kernel. Groups without labels of their own are called by their position.
+        The band's level, method and seed are those of `a`.
+
+    Returns
+    -------
+    Comparison
+        Differences of every component for every pair, orderings by both measures, and the share of draws in which
+        the two measures put different judges first.
+
+    Raises
+    ------
+    InputError
+        When the declarations differ or no item is shared.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"judge": judge, "item": item, "prompt": prompt, "run": str(r), "verdict": verdict}
+    ...     for judge, answers in {"x": ["AA", "AB", "BB", "AB"], "y": ["AB", "BA", "AB", "BB"]}.items()
+    ...     for (item, prompt), calls in zip([("q1", "p"), ("q1", "q"), ("q2", "p"), ("q2", "q")], answers)
+    ...     for r, verdict in enumerate(calls)
+    ... ]
+    >>> cubes = [
+    ...     so.make_cube([row for row in rows if row["judge"] == judge], item="item", facets=["prompt"], repeat="run",
+    ...                  verdict="verdict", classes=["A", "B"])
+    ...     for judge in "xy"
+    ... ]
+    >>> comparison = so.compare(*map(so.decompose, cubes))
+    >>> comparison.n_items, comparison.differences[0].component, comparison.differences[0].estimate
+    (2, 'call', -0.25)
+    """
+    groups = [group for decomposition in (a, b, *more) for group in decomposition.groups]
+    labels = [_by_text(group.by) for group in groups]
+    if len(set(labels)) < len(labels) or "" in labels:
+        groups = [replace(group, by={**group.by, "decomposition": str(k + 1)}) for k, group in enumerate(groups)]
+    groups = [replace(group, settings=a.settings) for group in groups]
+    found = compare_groups(groups)
+    if isinstance(found, str):
+        raise InputError(found, place="compare", remedy="give decompositions of the same items")
+    return found
+
+
+def _flags(estimate: Estimate, tau: float) -> str:
+    debiased = "–" if math.isnan(estimate.estimate) else "yes" if estimate.estimate > tau else "no"
+    return f"{debiased} ({'yes' if estimate.plugin > tau else 'no'})"
+
+
+def _by_text(by: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in by.items())
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

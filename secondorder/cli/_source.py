@@ -1,0 +1,139 @@
+"""Opening what a command names: a table, a cube, or a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondorder._design import Facet
+from secondorder.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["declared_facets", "open_source", "parse_weights", "split_classes"]
+
+CUBES = (".nc", ".zarr")
+FLAGS = {"facets": "facet", "weights": "weight"}
+
+
+def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
+    """The cube of an input: read from a table with the column flags, or opened, where they are refused.
+
+    Parameters
+    ----------
+    source : str
+        Path of a table, a cube or a run folder, or ``-``.
+    columns : mapping
+        Values of the column flags, by the names of :func:`secondorder.read_table`; unset ones are None or False.
+
+    Raises
+    ------
+    InputError
+        When a needed flag is absent, or one stands beside a cube.
+    """
+    path = Path(source)
+    if source != "-" and (path.suffix in CUBES or path.is_dir()):
+        given = [name for name, value in columns.items() if value]
+        if given:
+            raise InputError(
+                f"--{FLAGS.get(given[0], given[0]).replace('_', '-')} stands beside a cube",
+                place=source,
+                remedy="leave the column flags out: the cube knows its columns",
+            )
+        from secondorder._labels._files import open_cube
+
+        return open_cube(path / "cube.nc" if path.is_dir() and path.suffix not in CUBES else path)
+    return _read(source, columns)
+
+
+def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
+    from secondorder._labels._tables import read_table
+
+    for name, flag in (("item", "--item"), ("verdict", "--verdict")):
+        if not columns[name]:
+            raise InputError(f"{flag} is missing", place=source, remedy=f"name the column: {flag} COL")
+    if not columns["repeat"] and not columns["number_repeats"]:
+        raise InputError(
+            "neither --repeat nor --number-repeats is given",
+            place=source,
+            remedy="name the column of the repeat index (--repeat COL), or number the rows of a cell (--number-repeats)",
+        )
+    if columns["repeat"] and columns["number_repeats"]:
+        raise InputError("--repeat and --number-repeats exclude each other", place=source, remedy="give one of them")
+    return read_table(
+        source,
+        item=columns["item"],
+        facets=declared_facets(columns["facets"] or [], columns["random"] or [], columns["weights"] or []),
+        repeat=columns["repeat"],
+        verdict=columns["verdict"],
+        classes=split_classes(columns["classes"]),
+        invalid=columns["invalid"] or [],
+        missing=columns["missing"] or [],
+        stratum=columns["stratum"],
+        gold=columns["gold"],
+        by=columns["by"],
+        where=columns["where"] or [],
+        number_repeats=columns["number_repeats"],
+    )
+
+
+def split_classes(text: str | None) -> list[str] | None:
+    """Class labels from ``a,b,c``; a comma inside a label is doubled.
+
+    Examples
+    --------
+    >>> split_classes("A,B,tie"), split_classes("yes,,no,maybe")
+    (['A', 'B', 'tie'], ['yes,no', 'maybe'])
+    """
+    if text is None:
+        return None
+    labels = [label.replace("\0", ",") for label in text.replace(",,", "\0").split(",")]
+    if "" in labels:
+        raise InputError(f"{text!r} holds an empty label", place="--classes", remedy="write a,b,c")
+    return labels
+
+
+def declared_facets(facets: Sequence[str], random: Sequence[str], weights: Sequence[str]) -> list[Facet]:
+    """Facets with their kinds and weights from the flags; ``--random COL`` alone declares the facet too.
+
+    Raises
+    ------
+    InputError
+        When a weight names no facet or is malformed.
+    """
+    names = list(dict.fromkeys([*facets, *random]))
+    by_facet = parse_weights(weights)
+    stray = [name for name in by_facet if name not in names]
+    if stray:
+        raise InputError(
+            f"a weight is given for {stray[0]!r}", place="--weight", remedy=f"facets: {', '.join(names) or 'none'}"
+        )
+    return [Facet(name, "random" if name in random else "fixed", by_facet.get(name)) for name in names]
+
+
+def parse_weights(weights: Sequence[str]) -> dict[str, dict[str, float]]:
+    """``COL:LEVEL=W`` to a mapping; the first ``=`` from the right and the first ``:`` from the left split.
+
+    Examples
+    --------
+    >>> parse_weights(["prompt:short=0.25", "prompt:a=b=0.75"])
+    {'prompt': {'short': 0.25, 'a=b': 0.75}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for text in weights:
+        place, equals, number = text.rpartition("=")
+        column, colon, level = place.partition(":")
+        try:
+            weight = float(number)
+        except ValueError:
+            equals = ""
+        if not (equals and colon and column):
+            raise InputError(
+                f"{text!r} is not COL:LEVEL=W", place="--weight", remedy="write for instance prompt:short=0.5"
+            )
+        if level in found.setdefault(column, {}):
+            raise InputError(f"level {level!r} of {column!r} has two weights", place="--weight", remedy="give one")
+        found[column][level] = weight
+    return found

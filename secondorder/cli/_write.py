@@ -1,0 +1,102 @@
+"""Writing results: stdout carries one form, files carry what their suffix says, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondorder.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from secondorder._statistics._decomposition import Decomposition
+
+__all__ = ["check_outputs", "show_decomposition", "write_decomposition", "write_text"]
+
+
+def check_outputs(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
+    """The output paths, refused before any work when a suffix is unknown or a folder is not there.
+
+    Raises
+    ------
+    InputError
+        Naming the path and the suffixes there are.
+    """
+    for path in paths:
+        if path.suffix not in suffixes:
+            raise InputError(f"suffix {path.suffix!r}", place=f"--output {path}", remedy=f"use {' '.join(suffixes)}")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {path.parent}", place=f"--output {path}", remedy="make it first")
+    return list(paths)
+
+
+def show_decomposition(result: Decomposition, form: str) -> None:
+    """Print a decomposition to stdout as a table, JSON or CSV."""
+    if form == "json":
+        print(_json(result))
+    elif form == "csv":
+        sys.stdout.write(_csv(result))
+    else:
+        print(result)
+
+
+def write_decomposition(result: Decomposition, paths: Sequence[Path]) -> None:
+    """Write a decomposition to every path, by suffix."""
+    for path in paths:
+        if path.suffix == ".json":
+            write_text(path, _json(result) + "\n")
+        elif path.suffix == ".csv":
+            write_text(path, _csv(result))
+        elif path.suffix == ".nc":
+            from secondorder._statistics._tree import save_estimates
+
+            save_estimates(result, path)
+        else:
+            from secondorder.report import write_report
+
+            write_report(result, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole: to a neighbour first, then renamed over it.
+
+    Raises
+    ------
+    StorageError
+        When the disk refuses.
+    """
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"it cannot be written ({error.strerror})", place=str(path), remedy="make room or choose another place"
+        ) from error
+
+
+def _json(result: Decomposition) -> str:
+    return json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
+
+
+def _csv(result: Decomposition) -> str:
+    rows = result.rows()
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
