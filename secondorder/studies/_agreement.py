@@ -1,0 +1,196 @@
+"""Agreement of any raters (prompts, judges, people, repeats) with item-bootstrap bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from secondorder.errors import InputError
+from secondorder.studies._bands import check_draws, resampled_sums
+from secondorder.studies._coefficients import COEFFICIENTS, make_part
+from secondorder.studies._disagreement import Array, alpha_metric, disagreement
+from secondorder.studies._figures import drawn_measures
+from secondorder.studies._parts import Part, Value, combine, point, unit_counts
+from secondorder.studies._ratings import Arranged, Invalid, arrange, as_names
+from secondorder.studies._result import StudyResult, measure_table, measured
+
+__all__ = ["REFERENCE_LINES", "agreement"]
+
+REFERENCE_LINES = {"human robustness": 0.80, "usability": 0.61}
+"""Values of kappa that the prompt-lottery study compares with."""
+
+DEFLATION = "deflation"
+WEIGHTS_OF = {"nominal": "nominal", "ordinal": "linear", "interval": "interval", "ratio": "ratio"}
+
+
+def agreement(
+    data: xr.Dataset | xr.DataArray,
+    *,
+    raters: str | Sequence[str] = "prompt",
+    by: str | Sequence[str] | None = None,
+    coefficients: Sequence[str] = tuple(COEFFICIENTS),
+    metric: str | ArrayLike = "nominal",
+    weights: str | ArrayLike | None = None,
+    scores: Mapping[str, float] | None = None,
+    invalid: Invalid = "class",
+    level: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+) -> StudyResult:
+    """Agreement coefficients of any facet's levels as raters, with bands over items.
+
+    What the other dimensions hold (orders, repeats) are further comparisons inside an item: the item stays the one
+    unit that is resampled, however many of them it has.
+
+    Parameters
+    ----------
+    data : Dataset or DataArray
+        A verdict cube, or labels with named dimensions, one of them ``item``.
+    raters : str or sequence of str
+        The dimension whose levels are compared; several make composite raters.
+    by : str or sequence of str, optional
+        One set of coefficients for each level of these dimensions or item coordinates (a judge, a task type).
+        Default: ``judge`` where it is a dimension and no rater.
+    coefficients : sequence of {"overlap", "cohen", "fleiss", "krippendorff", "gwet", "scott"}
+        With ``overlap`` and ``cohen`` their difference, the deflation, is given too.
+    metric : {"nominal", "ordinal", "interval", "ratio"} or array, shape (classes, classes)
+        Disagreement of two classes for alpha.
+    weights : {"nominal", "linear", "quadratic", "interval", "ratio"} or array, optional
+        The same for kappa, pi and AC. Default: what belongs to `metric` (linear weights for ``ordinal``).
+    scores : mapping of class to float, optional
+        Default: the class labels as numbers, where the metric needs them.
+    invalid : {"class", "missing"}
+        ⊥ is a class by default: two prompts that both fail to answer do agree. Missing calls never are.
+    level, draws, seed
+        Percentile band, number of item draws (0: none), seed of the draws.
+
+    Returns
+    -------
+    StudyResult
+        Measures are the coefficients and ``deflation``; ``pairwise`` holds Cohen's kappa of every two raters.
+
+    Raises
+    ------
+    CubeError, TableError, KernelError, InputError
+        When a dimension, coefficient or metric does not exist or does not fit the classes.
+
+    Notes
+    -----
+    Undefined coefficients are NaN with the reason. A draw in which a coefficient is undefined is left out of its band
+    and counted in ``undefined_draws``.
+
+    Examples
+    --------
+    >>> cube = xr.Dataset(
+    ...     {"verdict": (("item", "prompt"), [[0, 0], [0, 1], [0, 0], [1, 1], [0, 0]])},
+    ...     coords={"prompt": ["plain", "terse"], "class": ["no", "yes"]},
+    ... )
+    >>> found = agreement(cube, raters="prompt", draws=0)
+    >>> {name: round(float(found[name].estimate), 4) for name in ("cohen", "krippendorff", "gwet")}
+    {'cohen': 0.5455, 'krippendorff': 0.5714, 'gwet': 0.6552}
+    """
+    check_draws(level=level, draws=draws)
+    names = as_names(coefficients)
+    if not names:
+        raise InputError("no coefficient", place="coefficients", remedy=f"some of {', '.join(COEFFICIENTS)}")
+    laid = arrange(data, inner=[raters], by=by, invalid=invalid)
+    if weights is None:
+        weights = WEIGHTS_OF.get(metric, metric) if isinstance(metric, str) else metric
+    gap = disagreement(weights, laid.classes, scores=scores)
+    alpha = alpha_metric(metric, laid.classes, scores=scores)
+    parts = [_group_parts(laid, g, names, gap, alpha) for g in range(len(laid.codes))]
+    n_raters = laid.codes.shape[-1]
+    points = [[point(part, n_raters=n_raters) for part in group] for group in parts]
+
+    every = [part for group in parts for part in group]
+    cuts = np.cumsum([part.columns.shape[1] for part in every])[:-1]
+    stacked = np.concatenate([part.columns for part in every], axis=1)
+    sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=laid.strata), cuts, axis=1)
+    flat = [each for group in points for _, each in group]
+    drawn = np.stack(
+        [combine(part, one, among=~np.isnan(each)) for part, one, each in zip(every, sums, flat, strict=True)]
+    ).reshape(len(parts), len(names), draws)
+    values = [[value for value, _ in group] for group in points]
+    measures = list(names)
+    if "overlap" in names and "cohen" in names:
+        measures.append(DEFLATION)
+        a, b = names.index("overlap"), names.index("cohen")
+        values = [[*row, Value(row[a].estimate - row[b].estimate, row[a].reason or row[b].reason)] for row in values]
+        drawn = np.concatenate([drawn, drawn[:, a : a + 1] - drawn[:, b : b + 1]], axis=1)
+
+    data_out, held = measured(
+        by=laid.by, measures=measures, values=values, draws=drawn, level=level, counts=_counts(laid)
+    )
+    if "cohen" in names and n_raters > 1:
+        matrices = np.stack([_matrix(group[names.index("cohen")][1], n_raters) for group in points])
+        dims = (*(name for name, _ in laid.by), "rater", "other")
+        data_out = data_out.assign(pairwise=(dims, matrices.reshape((*laid.shape, n_raters, n_raters))))
+        data_out = data_out.assign_coords(rater=list(laid.inner[0]), other=list(laid.inner[0]))
+    data_out.attrs.update(raters=":".join(as_names(raters)), metric=_name(metric), weights=_name(weights))
+    labels = {name: COEFFICIENTS[name].label for name in names} | {DEFLATION: "overlap − κ (deflation)"}
+    title = f"Agreement of {' × '.join(as_names(raters))}s ({n_raters})"
+    table = measure_table(
+        "", data_out, by=laid.by, labels=labels, counts=("n_items", "n_pairable", "n_invalid", "n_missing")
+    )
+    return StudyResult(
+        title,
+        data_out,
+        (table,),
+        _notes(laid, names, points, _name(metric), _name(weights), invalid),
+        held,
+        (drawn_measures(data_out, labels, title="Agreement", lines=REFERENCE_LINES),),
+    )
+
+
+def _group_parts(laid: Arranged, g: int, names: Sequence[str], gap: Array, alpha: Array | None) -> list[Part]:
+    codes = laid.codes[g]
+    counts = unit_counts(codes, len(laid.classes))
+    return [make_part(name, codes=codes, counts=counts, weights=gap, metric=alpha) for name in names]
+
+
+def _counts(laid: Arranged) -> dict[str, np.ndarray]:
+    there = (laid.codes >= 0).sum(-1)
+    return {
+        "n_items": (there > 0).any(-1).sum(-1),
+        "n_pairable": (there > 1).any(-1).sum(-1),
+        "n_invalid": laid.n_invalid,
+        "n_missing": laid.n_missing,
+    }
+
+
+def _matrix(each: Array, n_raters: int) -> Array:
+    matrix = np.full((n_raters, n_raters), np.nan)
+    for value, (a, b) in zip(each, combinations(range(n_raters), 2), strict=True):
+        matrix[a, b] = matrix[b, a] = value
+    return matrix
+
+
+def _name(kind: str | ArrayLike) -> str:
+    return kind if isinstance(kind, str) else "own matrix"
+
+
+def _notes(
+    laid: Arranged,
+    names: Sequence[str],
+    points: Sequence[Sequence[tuple[Value, Array]]],
+    metric: str,
+    weights: str,
+    invalid: Invalid,
+) -> tuple[str, ...]:
+    notes = [f"α metric: {metric}; weights of κ, π and AC: {weights}; ⊥ is {'a class' if invalid == 'class' else 'set aside'}."]
+    notes += [f"{COEFFICIENTS[name].label}: {COEFFICIENTS[name].convention}." for name in names]
+    if laid.rest and laid.codes.shape[2] > 1:
+        notes.append(
+            f"Each item holds {laid.codes.shape[2]} comparisons ({' × '.join(laid.rest)}); items are resampled whole."
+        )
+    for index, name in enumerate(names):
+        lost = sum(int(np.isnan(group[index][1]).sum()) for group in points)
+        if COEFFICIENTS[name].needs_raters and lost:
+            total = sum(len(group[index][1]) for group in points)
+            notes.append(f"{COEFFICIENTS[name].label}: {lost} of {total} pairs of raters have no value and are left out.")
+    return tuple(notes)
+

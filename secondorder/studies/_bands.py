@@ -1,0 +1,124 @@
+"""Item bootstrap of statistics that are functions of sums over items, and the bands read off its draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondorder.errors import InputError
+from secondorder.studies._disagreement import Array
+
+__all__ = ["Band", "band", "check_draws", "item_draws", "resampled_sums"]
+
+CHUNK = 4_000_000  # draw counts held at a time: 32 MB
+NO_SPREAD = "every draw gives the same value: the items show no variation to make a band of"
+
+
+class Band(NamedTuple):
+    """What the draws say of one number.
+
+    Attributes
+    ----------
+    se : float
+        Standard deviation of the defined draws.
+    lower, upper : float
+        Percentiles of the defined draws (linear interpolation).
+    undefined : int
+        Draws in which the number does not exist; they are in neither the band nor the standard error.
+    reason : str
+        Why there is no band; empty when there is one.
+    """
+
+    se: float
+    lower: float
+    upper: float
+    undefined: int
+    reason: str = ""
+
+
+def check_draws(*, level: float, draws: int) -> None:
+    """Refuse a level outside (0, 1) and a negative number of draws."""
+    if not 0 < level < 1:
+        raise InputError(f"level={level:g}", place="level", remedy="give a number between 0 and 1, such as 0.95")
+    if draws < 0:
+        raise InputError(f"draws={draws}", place="draws", remedy="give 0 (no bands) or more")
+
+
+def _strata_members(n_items: int, strata: NDArray[np.int64] | None) -> list[NDArray[np.int64]]:
+    if strata is None:
+        return [np.arange(n_items)]
+    return [np.flatnonzero(strata == label) for label in np.unique(strata)]
+
+
+def item_draws(
+    n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None
+) -> Iterator[Array]:
+    """How often each item is drawn, in blocks of draws: arrays of shape (block, items), `draws` rows in all.
+
+    Items are drawn with replacement within strata, whose sizes are kept. The same seed, number of items and strata
+    give the same draws, so that statistics of different judges on the same items are resampled jointly.
+    """
+    rng = np.random.default_rng(seed)
+    members = _strata_members(n_items, strata)
+    block = max(1, min(draws, CHUNK // max(n_items, 1)))
+    for start in range(0, draws, block):
+        rows = min(block, draws - start)
+        counts = np.empty((rows, n_items))
+        for row in range(rows):
+            for inside in members:
+                picked = rng.integers(0, len(inside), len(inside))
+                counts[row, inside] = np.bincount(picked, minlength=len(inside))
+        yield counts
+
+
+def resampled_sums(
+    columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None
+) -> Array:
+    """Sums of `columns` (items, S) over resampled items, shape (draws, S).
+
+    Items with equal columns are interchangeable, so where there are few different ones the draws are multinomial over
+    these: the same distribution at a fraction of the cost.
+    """
+    n_items = len(columns)
+    if not draws:
+        return np.zeros((0, columns.shape[1]))
+    labels = np.zeros(n_items) if strata is None else strata.astype(float)
+    patterns, multiplicity = _distinct(np.column_stack([labels, columns + 0.0]))  # + 0.0: no negative zeros
+    if 8 * len(patterns) <= n_items:
+        rng = np.random.default_rng(seed)
+        counts = np.empty((draws, len(patterns)))
+        for inside in _strata_members(len(patterns), patterns[:, 0].astype(np.int64)):
+            size = multiplicity[inside]
+            counts[:, inside] = rng.multinomial(size.sum(), size / size.sum(), size=draws)
+        return np.asarray(counts @ patterns[:, 1:])
+    return np.concatenate([block @ columns for block in item_draws(n_items, draws=draws, seed=seed, strata=strata)])
+
+
+def _distinct(rows: Array) -> tuple[Array, NDArray[np.int64]]:
+    # Comparing whole rows as bytes is many times faster than np.unique(axis=0).
+    whole = np.ascontiguousarray(rows)
+    keys = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
+    _, first, multiplicity = np.unique(keys, return_index=True, return_counts=True)
+    return whole[first], multiplicity.astype(np.int64)
+
+
+def band(draws: Array, *, level: float) -> Band:
+    """Percentile band of one number's draws; draws that are NaN are counted and left out.
+
+    Examples
+    --------
+    >>> band(np.array([0.1, 0.2, np.nan, 0.3]), level=0.5)
+    Band(se=0.1, lower=0.15, upper=0.25, undefined=1, reason='')
+    """
+    defined = draws[~np.isnan(draws)]
+    lost = len(draws) - len(defined)
+    if len(defined) < 2:
+        reason = "no draws were asked for" if not len(draws) else "fewer than two draws have a value"
+        return Band(np.nan, np.nan, np.nan, lost, reason)
+    if np.ptp(defined) <= 1e-12 * max(1.0, float(np.abs(defined).max())):
+        return Band(np.nan, np.nan, np.nan, lost, NO_SPREAD)
+    lower, upper = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Band(float(defined.std(ddof=1)), float(lower), float(upper), lost)

@@ -1,0 +1,122 @@
+"""Disagreement matrices of the agreement coefficients: nominal, linear, quadratic, interval, ratio, or the user's own.
+
+Every matrix here is scaled to a largest entry of 1, so that ``1 - D`` are the agreement weights of weighted kappa.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondorder._schema import BOTTOM
+from secondorder.core._kernels import check_kernel, interval_kernel, nominal_kernel, ordinal_kernel
+from secondorder.errors import KernelError
+
+__all__ = ["WEIGHTS", "Array", "alpha_metric", "class_scores", "disagreement"]
+
+Array = NDArray[np.float64]
+
+WEIGHTS = {
+    "nominal": "equal or not",
+    "linear": "|i - j| / (m - 1) on the declared order",
+    "quadratic": "(i - j)^2 / (m - 1)^2 on the declared order",
+    "interval": "squared difference of the scores over the squared range",
+    "ratio": "((a - b) / (a + b))^2 of the scores",
+}
+
+
+def class_scores(classes: Sequence[str], scores: Any = None) -> Array:
+    """Score of each class: the mapping given, or the label read as a number; ⊥ has none (NaN).
+
+    Raises
+    ------
+    KernelError
+        When a label is no number and has no declared score.
+    """
+    found = []
+    for label in classes:
+        if scores is not None and label in scores:
+            found.append(float(scores[label]))
+        elif label == BOTTOM:
+            found.append(np.nan)
+        else:
+            try:
+                found.append(float(label))
+            except ValueError:
+                raise KernelError(
+                    f"class {label!r} has no score",
+                    place="scores",
+                    remedy="give scores={class: number} for every class, or choose nominal",
+                ) from None
+    return np.array(found, dtype=float)
+
+
+def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any = None) -> Array:
+    """Disagreement of every two classes, between 0 and 1.
+
+    Parameters
+    ----------
+    kind : {"nominal", "linear", "quadratic", "interval", "ratio"} or array, shape (C, C)
+        A user's matrix need not be of negative type; it is scaled to a largest entry of 1.
+    classes : sequence of str
+        Classes in their declared order, ⊥ (if it occurs) last.
+    scores : mapping of class to float, optional
+        For ``interval`` and ``ratio``; default: the labels as numbers.
+
+    Raises
+    ------
+    KernelError
+        When the kind is unknown, needs scores that are not there, or gives ⊥ a position that it does not have.
+
+    Examples
+    --------
+    >>> disagreement("linear", ["low", "mid", "high"]).tolist()[0]
+    [0.0, 0.5, 1.0]
+    """
+    size = len(classes)
+    if not isinstance(kind, str):
+        own = check_kernel(np.asarray(kind, dtype=float), size, allow_indefinite=True)
+        return own / own.max() if own.any() else own
+    if kind not in WEIGHTS:
+        raise KernelError(f"unknown weights {kind!r}", place="weights", remedy=f"one of {', '.join(WEIGHTS)}")
+    bottom = size > 0 and classes[-1] == BOTTOM
+    if kind in ("quadratic", "interval", "ratio") and not (scores is not None and BOTTOM in scores):
+        _refuse_bottom(classes, f"weights {kind}")
+    if size < 2 or kind == "nominal":
+        return nominal_kernel(size)
+    if kind == "linear":
+        if size - bottom < 2:
+            return nominal_kernel(size)
+        return ordinal_kernel(size - bottom, bottom=bottom)
+    if kind == "quadratic":
+        return interval_kernel(np.arange(size, dtype=float).tolist(), standardise=True)
+    values = class_scores(classes, scores)
+    if kind == "interval":
+        return interval_kernel(values.tolist(), standardise=True)
+    if (values < 0).any():
+        raise KernelError(
+            f"score {values.min():g} is negative", place="weights ratio", remedy="a ratio scale has a true zero"
+        )
+    total = values[:, None] + values[None, :]
+    square = ((values[:, None] - values[None, :]) / np.where(total > 0, total, 1.0)) ** 2
+    return square / square.max() if square.any() else square
+
+
+def alpha_metric(metric: str | ArrayLike, classes: Sequence[str], *, scores: Any = None) -> Array | None:
+    """Disagreement matrix of alpha; None stands for Krippendorff's ordinal metric, which depends on the sample."""
+    if isinstance(metric, str) and metric == "ordinal":
+        _refuse_bottom(classes, "metric ordinal")
+        return None
+    return disagreement(metric, classes, scores=scores)
+
+
+def _refuse_bottom(classes: Sequence[str], place: str) -> None:
+    if BOTTOM in classes:
+        raise KernelError(
+            f"invalid verdicts ({BOTTOM}) occur and have no place on a scale",
+            place=place,
+            remedy="say invalid='missing', or choose a nominal coefficient",
+        )

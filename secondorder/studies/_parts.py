@@ -1,0 +1,223 @@
+"""Agreement coefficients as sums over items: every one is ``1 - observed / expected`` disagreement.
+
+A coefficient is declared by two things: the columns that each item adds to (so that an item bootstrap is one matrix
+product of draw counts and columns), and how observed and expected disagreement are read off the sums of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondorder.studies._disagreement import Array
+
+__all__ = [
+    "Codes",
+    "Part",
+    "Value",
+    "combine",
+    "fleiss",
+    "gwet",
+    "krippendorff",
+    "overlap",
+    "pairwise",
+    "point",
+    "quotient",
+    "unit_counts",
+]
+
+Codes = NDArray[np.int64]
+Split = tuple[Array, Array, Array]
+
+SMALLEST_EXPECTED = 1e-12  # shares are ratios of counts: an expected disagreement below this is a zero
+
+NO_PAIR = "no item has two ratings"
+ONE_RATER = "one rater: agreement needs two"
+ONE_CLASS = "only one class occurs: expected disagreement is 0"
+NO_CLASSES = "fewer than two classes are declared"
+
+
+class Value(NamedTuple):
+    """An estimate, or NaN with the reason why there is none."""
+
+    estimate: float
+    reason: str = ""
+
+
+class Part(NamedTuple):
+    """One coefficient on one set of ratings.
+
+    Attributes
+    ----------
+    columns : array, shape (items, S)
+        What each item adds to.
+    split : callable
+        Sums of columns ``(..., S)`` to observed disagreement, expected disagreement and support, each ``(..., P)``:
+        P pairs of raters, or 1.
+    pairs : tuple of (int, int)
+        The pairs of raters; empty for a coefficient of all raters together.
+    """
+
+    columns: Array
+    split: Callable[[Array], Split]
+    pairs: tuple[tuple[int, int], ...] = ()
+
+
+def quotient(above: Array, below: Array) -> Array:
+    """``above / below``, NaN where `below` is not positive."""
+    shape = np.broadcast_shapes(above.shape, below.shape)
+    return np.asarray(np.divide(above, below, out=np.full(shape, np.nan), where=np.broadcast_to(below, shape) > 0))
+
+
+def unit_counts(codes: Codes, n_classes: int) -> Array:
+    """Counts ``(items, units, classes)`` of codes ``(items, units, raters)``; -1 counts nowhere."""
+    return np.stack([(codes == code).sum(-1) for code in range(n_classes)], axis=-1).astype(float)
+
+
+def _mean_of_pairs(counts: Array, matrix: Array) -> tuple[Array, Array, Array]:
+    # Per unit: mean disagreement of its ordered pairs of distinct ratings (0 without a pair), has a pair, ratings.
+    size = counts.sum(-1)
+    total = ((counts @ matrix) * counts).sum(-1)
+    return total / np.maximum(size * (size - 1), 1), (size >= 2).astype(float), size
+
+
+def overlap(counts: Array, matrix: Array) -> Part:
+    """Observed disagreement alone: its expected value is taken as 1."""
+    mean, paired, _ = _mean_of_pairs(counts, matrix)
+
+    def split(sums: Array) -> Split:
+        observed = quotient(sums[..., :1], sums[..., 1:])
+        return observed, np.ones_like(observed), sums[..., 1:]
+
+    return Part(np.stack([mean.sum(1), paired.sum(1)], axis=-1), split)
+
+
+def _with_shares(counts: Array, matrix: Array, expected: Callable[[Array], Array]) -> Part:
+    # Observed over units with two ratings, class shares over every rated unit, each unit with equal weight.
+    mean, paired, size = _mean_of_pairs(counts, matrix)
+    shares = (counts / np.maximum(size, 1)[..., None]).sum(1)
+    sizes = np.stack([mean.sum(1), paired.sum(1), (size > 0).sum(1).astype(float)], axis=-1)
+
+    def split(sums: Array) -> Split:
+        observed = quotient(sums[..., :1], sums[..., 1:2])
+        return observed, expected(quotient(sums[..., 3:], sums[..., 2:3]))[..., None], sums[..., 1:2]
+
+    return Part(np.concatenate([sizes, shares], axis=1), split)
+
+
+def fleiss(counts: Array, matrix: Array) -> Part:
+    """Expected: two ratings drawn from the pooled class shares."""
+    return _with_shares(counts, matrix, lambda share: ((share @ matrix) * share).sum(-1))
+
+
+def gwet(counts: Array, matrix: Array) -> Part:
+    """Expected: one minus Gwet's chance agreement, which spreads ``share * (1 - share)`` over all classes."""
+    size = len(matrix)
+    chance = (1 - matrix).sum() / (size * (size - 1)) if size > 1 else np.nan
+    return _with_shares(counts, matrix, lambda share: 1 - chance * (share * (1 - share)).sum(-1))
+
+
+def krippendorff(counts: Array, matrix: Array | None) -> Part:
+    """Coincidences of the units with two ratings; `matrix` None is the ordinal metric."""
+    size = counts.sum(-1)
+    paired = np.where((size >= 2)[..., None], counts, 0.0)
+    if matrix is None:
+        return _krippendorff_ordinal(paired / np.maximum(size - 1, 1)[..., None], paired)
+    within = (((paired @ matrix) * paired).sum(-1) / np.maximum(size - 1, 1)).sum(1)
+
+    def split(sums: Array) -> Split:
+        totals = sums[..., 1:]
+        n = totals.sum(-1, keepdims=True)
+        expected = ((totals @ matrix) * totals).sum(-1, keepdims=True)
+        return quotient(sums[..., :1], n), quotient(expected, n * (n - 1)), n
+
+    return Part(np.concatenate([within[:, None], paired.sum(1)], axis=1), split)
+
+
+def _krippendorff_ordinal(scaled: Array, paired: Array) -> Part:
+    # The distance of two classes is the squared difference of their mid-ranks among all pairable ratings of the
+    # sample at hand, so a draw has its own distances: the coincidences themselves must be carried.
+    first, second = np.triu_indices(paired.shape[-1], 1)
+    coincidences = 2 * np.einsum("iup,iup->ip", scaled[..., first], paired[..., second])
+
+    def split(sums: Array) -> Split:
+        held, totals = sums[..., : len(first)], sums[..., len(first) :]
+        n = totals.sum(-1, keepdims=True)
+        middle = quotient(np.cumsum(totals, axis=-1) - totals / 2, n)
+        distance = (middle[..., first] - middle[..., second]) ** 2
+        expected = 2 * (totals[..., first] * totals[..., second] * distance).sum(-1, keepdims=True)
+        return quotient((held * distance).sum(-1, keepdims=True), n), quotient(expected, n * (n - 1)), n
+
+    return Part(np.concatenate([coincidences, paired.sum(1)], axis=1), split)
+
+
+def pairwise(codes: Codes, matrix: Array, *, pooled: bool) -> Part:
+    """Every pair of raters on the units that both rated: Cohen's chance, or Scott's from the pair's pooled shares."""
+    size, n_raters = len(matrix), codes.shape[-1]
+    pairs = tuple(combinations(range(n_raters), 2))
+    left, right = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
+    everywhere = bool((codes >= 0).all())  # then a rater's shares are the same in every pair: R, not R(R-1), blocks
+    blocks = [np.zeros((len(codes), 0))]
+    if everywhere:
+        blocks += [_class_counts(codes[..., rater], size) for rater in range(n_raters)]
+    for a, b in pairs:
+        x, y = codes[..., a], codes[..., b]
+        both = (x >= 0) & (y >= 0)
+        blocks.append(np.stack([both.sum(1), np.where(both, matrix[x, y], 0.0).sum(1)], axis=-1))
+        if not everywhere:
+            blocks += [_class_counts(np.where(both, side, -1), size) for side in (x, y)]
+
+    def split(sums: Array) -> Split:
+        lead = sums.shape[:-1]
+        if everywhere:
+            cut = n_raters * size
+            shares = sums[..., :cut].reshape(*lead, n_raters, size)
+            held = sums[..., cut:].reshape(*lead, len(pairs), 2)
+            first, second = shares[..., left, :], shares[..., right, :]
+        else:
+            table = sums.reshape(*lead, len(pairs), 2 + 2 * size)
+            held, first, second = table[..., :2], table[..., 2 : 2 + size], table[..., 2 + size :]
+        if pooled:
+            first = second = (first + second) / 2
+        n = held[..., 0]
+        return quotient(held[..., 1], n), quotient(((first @ matrix) * second).sum(-1), n * n), n
+
+    return Part(np.concatenate(blocks, axis=1), split, pairs)
+
+
+def _class_counts(codes: Codes, size: int) -> Array:
+    return np.stack([(codes == code).sum(1) for code in range(size)], axis=-1).astype(float)
+
+
+def combine(part: Part, sums: Array, *, among: NDArray[np.bool_] | None = None) -> Array:
+    """Values at sums of columns: per pair ``(..., P)``, or the mean over the pairs in `among`, shape ``(...)``.
+
+    The mean is NaN as soon as one of its pairs is undefined, so that every draw of a bootstrap means the same thing.
+    """
+    observed, expected, support = part.split(sums)
+    defined = (support > 0) & (expected > SMALLEST_EXPECTED)
+    values = 1 - np.divide(observed, expected, out=np.full(observed.shape, np.nan), where=defined)
+    if among is None:
+        return np.asarray(values)
+    if not among.any():
+        return np.full(values.shape[:-1], np.nan)
+    return np.asarray(values[..., among].mean(-1))
+
+
+def point(part: Part, *, n_raters: int) -> tuple[Value, Array]:
+    """The coefficient on all items, and its value for every pair of raters (or the one value)."""
+    sums = part.columns.sum(0)
+    each = combine(part, sums)
+    value = float(combine(part, sums, among=~np.isnan(each)))
+    if not np.isnan(value):
+        return Value(value), each
+    _, expected, support = part.split(sums)
+    if n_raters < 2:
+        return Value(value, ONE_RATER), each
+    if not (support > 0).any():
+        return Value(value, NO_PAIR), each
+    return Value(value, NO_CLASSES if np.isnan(expected).all() else ONE_CLASS), each

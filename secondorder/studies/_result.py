@@ -1,0 +1,226 @@
+"""The result of a study: labelled numbers with their bands, what was counted, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._labels._results import Figure, Section, Table, render_table
+from secondorder.studies._bands import band
+from secondorder.studies._disagreement import Array
+from secondorder.studies._parts import Value
+from secondorder.studies._ratings import group_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure as Drawing
+
+__all__ = ["Drawn", "StudyResult", "differences", "measured"]
+
+By = Sequence[tuple[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that is drawn when it is asked for."""
+
+    title: str
+    caption: str
+    draw: Callable[[], Drawing]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study found.
+
+    Attributes
+    ----------
+    title : str
+    data : Dataset
+        Over the grouping and ``measure``: ``estimate``, ``se``, ``lower``, ``upper`` (item bootstrap),
+        ``undefined_draws`` and ``reason`` (why a number or its band is not there), and what each study adds.
+    tables : tuple of Table
+    notes : tuple of str
+        Conventions used, what was left out, why numbers are undefined.
+    draws : DataArray or None
+        The bootstrap draws behind the bands, over the grouping, ``measure`` and ``draw``; groups share draws.
+    figures : tuple of Drawn
+    """
+
+    title: str
+    data: xr.Dataset
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+    draws: xr.DataArray | None = field(default=None, repr=False)
+    figures: tuple[Drawn, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        blocks = [self.title, *(render_table(table) for table in self.tables)]
+        if self.notes:
+            blocks.append("\n".join(self.notes))
+        return "\n\n".join(blocks)
+
+    def __getitem__(self, key: str | Mapping[str, str]) -> xr.Dataset:
+        """One measure, or one selection of groups and measure: ``result["cohen"]``, ``result[{"judge": "a"}]``."""
+        return self.data.sel({"measure": key} if isinstance(key, str) else dict(key))
+
+    def to_dataset(self) -> xr.Dataset:
+        """All numbers, labelled."""
+        return self.data
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each group and measure."""
+        wanted = [name for name, array in self.data.data_vars.items() if "measure" in array.dims]
+        return self.data[wanted].to_dataframe().reset_index()
+
+    def section(self) -> Section:
+        """The study as plain data for the report; figures are drawn here."""
+        drawn = tuple(Figure(item.title, _svg(item.draw()), item.caption) for item in self.figures)
+        return Section(self.title, "\n".join(self.notes), self.tables, drawn)
+
+
+def _svg(figure: Drawing) -> str:
+    import io
+
+    import matplotlib as mpl
+
+    stream = io.StringIO()
+    # A fixed salt and no date: the same numbers give the same bytes.
+    with mpl.rc_context({"svg.hashsalt": "secondorder", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue()
+    return text[text.index("<svg") :]
+
+
+def measured(
+    *,
+    by: By,
+    measures: Sequence[str],
+    values: Sequence[Sequence[Value]],
+    draws: Array,
+    level: float,
+    counts: Mapping[str, NDArray[Any]] | None = None,
+) -> tuple[xr.Dataset, xr.DataArray]:
+    """Dataset and draws of a study.
+
+    Parameters
+    ----------
+    by : sequence of (name, levels)
+    measures : sequence of str
+    values : (groups x measures) of Value
+    draws : array, shape (groups, measures, draws)
+    level : float
+    counts : mapping of str to array, shape (groups,)
+    """
+    shape = tuple(len(levels) for _, levels in by)
+    dims = tuple(name for name, _ in by)
+    bands = [[band(draws[g, m], level=level) for m in range(len(measures))] for g in range(len(values))]
+    estimate = np.array([[value.estimate for value in row] for row in values], dtype=float)
+    there = ~np.isnan(estimate)
+    asked = draws.shape[-1] > 0
+    reason = [
+        [value.reason or (one.reason if asked else "") for value, one in zip(row, ones, strict=True)]
+        for row, ones in zip(values, bands, strict=True)
+    ]
+
+    def lay(array: Any, *tail: str) -> xr.Variable:
+        full = np.asarray(array)
+        return xr.Variable((*dims, *tail), full.reshape((*shape, *full.shape[1:])))
+
+    data = xr.Dataset(
+        {
+            "estimate": lay(estimate, "measure"),
+            "se": lay(np.where(there, [[one.se for one in row] for row in bands], np.nan), "measure"),
+            "lower": lay(np.where(there, [[one.lower for one in row] for row in bands], np.nan), "measure"),
+            "upper": lay(np.where(there, [[one.upper for one in row] for row in bands], np.nan), "measure"),
+            "undefined_draws": lay([[one.undefined for one in row] for row in bands], "measure"),
+            "reason": lay(np.array(reason, dtype=object), "measure"),
+            **{name: lay(array) for name, array in (counts or {}).items()},
+        },
+        coords={**{name: list(levels) for name, levels in by}, "measure": list(measures)},
+        attrs={"level": level, "draws": draws.shape[-1]},
+    )
+    held = xr.DataArray(
+        draws.reshape((*shape, *draws.shape[1:])),
+        dims=(*dims, "measure", "draw"),
+        coords={**{name: list(levels) for name, levels in by}, "measure": list(measures)},
+    )
+    return data, held
+
+
+def measure_table(
+    title: str, data: xr.Dataset, *, by: By, labels: Mapping[str, str], counts: Sequence[str] = ()
+) -> Table:
+    """Rows of groups and measures: estimate, band, draws without a value; reasons as notes below."""
+    names = [name for name, _ in by]
+    measures = [str(name) for name in data["measure"].to_numpy()]
+    lost = bool((data["undefined_draws"] > 0).any())
+    percent = f"{100 * float(data.attrs['level']):g} %"
+    columns = (*names, "measure", "estimate", f"lower {percent}", "upper", *(("draws lost",) if lost else ()))
+    rows: list[tuple[str | int | float, ...]] = []
+    notes: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    for group in group_labels(by):
+        here = data.sel(dict(zip(names, group, strict=True)))
+        for measure in measures:
+            one = here.sel(measure=measure)
+            numbers = [float(one[key]) for key in ("estimate", "lower", "upper")]
+            rows.append((*group, labels.get(measure, measure), *numbers, *((int(one["undefined_draws"]),) * lost)))
+            if why := str(one["reason"].item()):
+                reasons.setdefault(why, []).append(" / ".join((*group, labels.get(measure, measure))))
+        if counts:
+            told = ", ".join(f"{int(here[name])} {name.removeprefix('n_').replace('_', ' ')}" for name in counts)
+            notes.append(f"{' / '.join(group) or 'all'}: {told}")
+    for why, places in reasons.items():
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        notes.append(f"– {why} ({'; '.join(places[:3])}{more})")
+    return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def differences(result: StudyResult, dim: str, *, level: float | None = None) -> Table:
+    """Differences between every two levels of a grouping, with bands from draws that the groups share.
+
+    Parameters
+    ----------
+    result : StudyResult
+        With draws; the levels of `dim` must share their items for the bands to be those of a paired comparison.
+    dim : str
+        A dimension of the grouping, for example ``judge``.
+    level : float, optional
+        Default: the level of the result.
+
+    Examples
+    --------
+    >>> from secondorder.studies import agreement, differences
+    >>> verdict = [[[0, 0], [0, 1], [1, 1], [0, 0]], [[0, 1], [0, 1], [1, 1], [0, 0]]]
+    >>> cube = xr.Dataset({"verdict": (("judge", "item", "prompt"), verdict)},
+    ...                   coords={"judge": ["a", "b"], "class": ["no", "yes"]})
+    >>> found = differences(agreement(cube, coefficients=["overlap"], draws=200), "judge")
+    >>> found.rows[0][:4]
+    ('a', 'b', 'overlap', 0.25)
+    """
+    if result.draws is None or dim not in result.draws.dims or dim == "measure":
+        from secondorder.errors import InputError
+
+        known = [] if result.draws is None else [d for d in result.draws.dims if d not in ("measure", "draw")]
+        raise InputError(f"no grouping {dim!r}", place="differences", remedy=f"groupings of this result: {known}")
+    wanted = float(result.data.attrs["level"]) if level is None else level
+    others = [str(name) for name in result.draws.dims if name not in (dim, "measure", "draw")]
+    levels = [str(name) for name in result.data[dim].to_numpy()]
+    rows = []
+    for i, first in enumerate(levels):
+        for second in levels[i + 1 :]:
+            gap = result.data["estimate"].sel({dim: first}) - result.data["estimate"].sel({dim: second})
+            spread = result.draws.sel({dim: first}) - result.draws.sel({dim: second})
+            stacked = gap.stack(row=[*others, "measure"])
+            for row in stacked["row"].to_numpy():
+                place = dict(zip([*others, "measure"], row, strict=True))
+                one = band(spread.sel(place).to_numpy(), level=wanted)
+                rows.append((first, second, *map(str, row), float(gap.sel(place)), one.lower, one.upper))
+    columns = ("first", "second", *others, "measure", "difference", f"lower {100 * wanted:g} %", "upper")
+    return Table(f"Differences by {dim}", columns, tuple(rows))
