@@ -2,6 +2,8 @@ from . import strategies as strategies
 from ._exact import as_floats as as_floats
 from ._exact import as_fractions as as_fractions
 from ._exact import exact_design as exact_design
+from ._experiment import Experiment as Experiment
+from ._experiment import standard_experiments as standard_experiments
 from ._means import FailureRate as FailureRate
 from ._means import MeanCheck as MeanCheck
 from ._means import assert_mean as assert_mean
@@ -19,6 +21,7 @@ from ._outcomes import exact_mean as exact_mean
 from ._outcomes import exact_variance as exact_variance
 
 __all__ = [
+    "Experiment",
     "FailureRate",
     "MeanCheck",
     "Outcomes",
@@ -37,5 +40,6 @@ __all__ = [
     "oracle_negative_component",
     "oracle_truth",
     "required_values",
+    "standard_experiments",
     "strategies",
 ]
