@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from secondorder.core._precision import double
+
 __all__ = ["Cells", "cells_from_codes", "cells_from_counts", "cells_from_soft"]
 
 
@@ -27,6 +29,7 @@ class Cells(NamedTuple):
     self: Any
 
 
+@double
 def cells_from_counts(counts: Any) -> Cells:
     """Cells from verdict counts ``(*batch, L_1, ..., L_J, C)``; a cell without a call is NaN."""
     counts = jnp.asarray(counts).astype(jnp.float64)
@@ -34,6 +37,7 @@ def cells_from_counts(counts: Any) -> Cells:
     return Cells(n, counts / n[..., None], jnp.zeros_like(n))
 
 
+@double
 def cells_from_codes(codes: Any, n_classes: int) -> Cells:
     """Cells from class codes ``(*batch, L_1, ..., L_J, R)``, where -1 is a call without verdict."""
     codes = jnp.asarray(codes)
@@ -41,6 +45,7 @@ def cells_from_codes(codes: Any, n_classes: int) -> Cells:
     return cells_from_counts(counts)
 
 
+@double
 def cells_from_soft(verdicts: Any, kernel: Any) -> Cells:
     """Cells from soft verdicts ``(*batch, L_1, ..., L_J, R, C)``: probability vectors, NaN rows where no verdict.
 
