@@ -9,8 +9,8 @@ from ._labels._cells import estimate_law as estimate_law
 from ._labels._cells import one_hot as one_hot
 from ._labels._files import open_cube as open_cube
 from ._labels._files import save_cube as save_cube
-from ._labels._tables import make_cube as make_cube
-from ._labels._tables import read_table as read_table
+from ._labels._read import make_cube as make_cube
+from ._labels._read import read_table as read_table
 from ._statistics._compare import Comparison as Comparison
 from ._statistics._decompose import decompose as decompose
 from ._statistics._decomposition import Decomposition as Decomposition

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, Facet, standard_components
 from secondorder._labels._cells import require_cells
-from secondorder._labels._cube import attribute, check_cube, class_labels, facets_of, group_dim, groups, load
+from secondorder._labels._attributes import attribute, class_labels, facets_of, group_dim, load
+from secondorder._labels._checks import check_cube
+from secondorder._labels._cube import groups
 from secondorder._schema import BOTTOM, ITEM, REPEAT
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values

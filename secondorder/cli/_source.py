@@ -49,7 +49,7 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
 
 
 def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
-    from secondorder._labels._tables import read_table
+    from secondorder._labels._read import read_table
 
     for name, flag in (("item", "--item"), ("verdict", "--verdict")):
         if not columns[name]:
@@ -58,7 +58,7 @@ def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
         raise InputError(
             "neither --repeat nor --number-repeats is given",
             place=source,
-            remedy="name the column of the repeat index (--repeat COL), or number the rows of a cell (--number-repeats)",
+            remedy="name its column (--repeat COL), or number the rows of a cell (--number-repeats)",
         )
     if columns["repeat"] and columns["number_repeats"]:
         raise InputError("--repeat and --number-repeats exclude each other", place=source, remedy="give one of them")

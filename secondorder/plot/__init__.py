@@ -1,1 +1,12 @@
-"""plot: see the package's own documentation."""
+"""Figures: components debiased beside plug-in, bands, and the items behind a mean.
+
+Every function draws on given axes (or makes them) and returns them, takes colours that colour-blind readers can tell
+apart, and says in the axis title which randomness its bars cover. matplotlib is loaded when a figure is drawn, never
+through pyplot: no window opens and no global state changes.
+"""
+
+from secondorder.plot._components import bands, components
+from secondorder.plot._items import items
+from secondorder.plot._style import to_svg
+
+__all__ = ["bands", "components", "items", "to_svg"]
