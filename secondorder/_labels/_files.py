@@ -1,0 +1,180 @@
+"""Cubes in files: NetCDF or Zarr, written whole or not at all, opened without reading the cells."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from secondorder._labels._checks import check_cube
+from secondorder.errors import CorruptFileError, InputError, SecondOrderError, StorageError
+
+__all__ = ["open_cube", "save_cube"]
+
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
+FORMATS = ".nc or .zarr"
+
+
+def save_cube(cube: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a cube to a NetCDF-4 file or a Zarr folder; a reader sees the old content or the new, never a part.
+
+    Parameters
+    ----------
+    cube : Dataset
+        A response-law cube.
+    path : path
+        Ends with ``.nc`` or ``.zarr`` (which needs zarr).
+
+    Raises
+    ------
+    InputError
+        When the path has another suffix, or its folder does not exist.
+    CubeError
+        When the dataset is no cube.
+    StorageError
+        When the disk fails or is full; what stood at `path` before is untouched.
+    """
+    check_cube(cube)
+    target = Path(path)
+    kind = _kind(target)
+    if not target.parent.is_dir():
+        raise InputError("the folder does not exist", place=str(target.parent), remedy="make it first")
+    write = _write_netcdf if kind == ".nc" else _write_zarr
+    try:
+        _replace_whole(target, lambda fresh: write(_plain(cube), fresh))
+    except SecondOrderError:
+        raise
+    except (OSError, RuntimeError) as fault:
+        raise StorageError(
+            f"the cube cannot be written ({fault})", place=str(target), remedy="make room or give another path"
+        ) from None
+
+
+def open_cube(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Open a cube from a NetCDF file or a Zarr folder; the cells are read when they are used.
+
+    Parameters
+    ----------
+    path : path
+        As written by :func:`save_cube`. ``with open_cube(path) as cube:`` closes the file at the end.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        When there is no such file, or it has another suffix.
+    SchemaError
+        When it was written by a newer version.
+    CubeError
+        When it holds a dataset that is no cube.
+    CorruptFileError
+        When it is damaged.
+    """
+    source = Path(path)
+    kind = _kind(source)
+    if not source.exists():
+        raise InputError("there is no such file", place=str(source), remedy="check the path")
+    try:
+        if kind == ".nc":
+            cube = xr.open_dataset(source, engine=ENGINE, decode_timedelta=False)
+        else:
+            _need_zarr(source)
+            cube = xr.open_dataset(source, engine="zarr", chunks=None, decode_timedelta=False)
+    except SecondOrderError:
+        raise
+    except Exception as fault:  # Whatever the libraries say of a damaged file, it is the file that is at fault.
+        raise CorruptFileError(
+            f"this does not read as a cube ({type(fault).__name__}: {fault})",
+            place=str(source),
+            remedy="make it again from its table or ledger",
+        ) from None
+    try:
+        return check_cube(_with_labels(cube))
+    except BaseException:
+        cube.close()
+        raise
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in (".nc", ".zarr"):
+        raise InputError(f"cubes are not stored as {kind or 'files without a suffix'}", place=str(path), remedy=FORMATS)
+    return kind
+
+
+def _need_zarr(path: Path) -> None:
+    try:
+        import zarr  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "Zarr folders need zarr", place=str(path), remedy="pip install 'secondorder[scale]', or use .nc"
+        ) from None
+
+
+def _with_labels(cube: xr.Dataset) -> xr.Dataset:
+    """Labels are small: they are read now, as Python texts, whatever type the file gave them."""
+    for name, coord in cube.coords.items():
+        values = np.asarray(coord.values)
+        if values.dtype.kind in "UT":
+            cube = cube.assign_coords({name: (coord.dims, values.astype(object), coord.attrs)})
+    return cube
+
+
+def _plain(cube: xr.Dataset) -> xr.Dataset:
+    """The cube without the encoding of the file that it may have been opened from."""
+    return cube.drop_encoding()
+
+
+def _encoding(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """Compressed and checksummed numbers; -1 and NaN stay what they are."""
+    numeric = {name: {"_FillValue": None} for name, variable in cube.variables.items() if variable.dtype.kind in "iufb"}
+    large = {"zlib": True, "complevel": 4, "shuffle": True, "fletcher32": True}
+    return {str(name): {**plain, **(large if cube[name].ndim else {})} for name, plain in numeric.items()}
+
+
+def _write_netcdf(cube: xr.Dataset, fresh: Path) -> None:
+    cube.to_netcdf(str(fresh), engine=ENGINE, format="NETCDF4", encoding=_encoding(cube))
+
+
+def _write_zarr(cube: xr.Dataset, fresh: Path) -> None:
+    _need_zarr(fresh)
+    encoding: dict[str, dict[str, Any]] = {name: {"_FillValue": None} for name in _encoding(cube)}
+    # Version 2 of the format: texts of any length are not specified yet in version 3.
+    cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, encoding=encoding)
+
+
+def _replace_whole(target: Path, write: Callable[[Path], None]) -> None:
+    """Write beside the target, force it to the disk, then put it in the target's place."""
+    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        fresh = holder / target.name
+        write(fresh)
+        for file in [fresh, *fresh.rglob("*")] if fresh.is_dir() else [fresh]:
+            _force(file)
+        if target.is_dir():
+            # A folder cannot be replaced in one step: the old one steps aside first.
+            os.replace(target, holder / "old")
+        os.replace(fresh, target)
+        _force(target.parent)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+
+
+def _force(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        # Some file systems do not offer this for folders.
+        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+            os.fsync(handle)
+    finally:
+        os.close(handle)
