@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._coefficients import COEFFICIENTS, make_part
 from secondorder.studies._disagreement import Array, alpha_metric, disagreement
 from secondorder.studies._figures import drawn_measures
+from secondorder.studies._layout import as_names
 from secondorder.studies._parts import Part, Value, combine, point, unit_counts
-from secondorder.studies._ratings import Arranged, Invalid, arrange, as_names
+from secondorder.studies._ratings import Arranged, Invalid, arrange
 from secondorder.studies._result import StudyResult, measure_table, measured
 
 __all__ = ["REFERENCE_LINES", "agreement"]
@@ -102,57 +102,62 @@ def agreement(
         weights = WEIGHTS_OF.get(metric, metric) if isinstance(metric, str) else metric
     gap = disagreement(weights, laid.classes, scores=scores)
     alpha = alpha_metric(metric, laid.classes, scores=scores)
-    parts = [_group_parts(laid, g, names, gap, alpha) for g in range(len(laid.codes))]
     n_raters = laid.codes.shape[-1]
+    parts = [
+        [make_part(name, codes=codes, counts=counts, weights=gap, metric=alpha) for name in names]
+        for codes in laid.codes
+        for counts in [unit_counts(codes, len(laid.classes))]
+    ]
     points = [[point(part, n_raters=n_raters) for part in group] for group in parts]
-
-    every = [part for group in parts for part in group]
-    cuts = np.cumsum([part.columns.shape[1] for part in every])[:-1]
-    stacked = np.concatenate([part.columns for part in every], axis=1)
-    sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=laid.strata), cuts, axis=1)
-    flat = [each for group in points for _, each in group]
-    drawn = np.stack(
-        [combine(part, one, among=~np.isnan(each)) for part, one, each in zip(every, sums, flat, strict=True)]
-    ).reshape(len(parts), len(names), draws)
     values = [[value for value, _ in group] for group in points]
-    measures = list(names)
+    held = _draws(parts, points, draws=draws, seed=seed, strata=laid.strata)
     if "overlap" in names and "cohen" in names:
-        measures.append(DEFLATION)
         a, b = names.index("overlap"), names.index("cohen")
         values = [[*row, Value(row[a].estimate - row[b].estimate, row[a].reason or row[b].reason)] for row in values]
-        drawn = np.concatenate([drawn, drawn[:, a : a + 1] - drawn[:, b : b + 1]], axis=1)
+        held = np.concatenate([held, held[:, a : a + 1] - held[:, b : b + 1]], axis=1)
+        measures = [*names, DEFLATION]
+    else:
+        measures = list(names)
 
-    data_out, held = measured(
-        by=laid.by, measures=measures, values=values, draws=drawn, level=level, counts=_counts(laid)
-    )
+    found, drawn = measured(by=laid.by, measures=measures, values=values, draws=held, level=level, counts=_counts(laid))
     if "cohen" in names and n_raters > 1:
-        matrices = np.stack([_matrix(group[names.index("cohen")][1], n_raters) for group in points])
-        dims = (*(name for name, _ in laid.by), "rater", "other")
-        data_out = data_out.assign(pairwise=(dims, matrices.reshape((*laid.shape, n_raters, n_raters))))
-        data_out = data_out.assign_coords(rater=list(laid.inner[0]), other=list(laid.inner[0]))
-    data_out.attrs.update(raters=":".join(as_names(raters)), metric=_name(metric), weights=_name(weights))
+        found = _with_pairs(found, laid, [group[names.index("cohen")][1] for group in points])
+    found.attrs.update(raters=":".join(as_names(raters)), metric=_name(metric), weights=_name(weights))
     labels = {name: COEFFICIENTS[name].label for name in names} | {DEFLATION: "overlap − κ (deflation)"}
-    title = f"Agreement of {' × '.join(as_names(raters))}s ({n_raters})"
-    table = measure_table(
-        "", data_out, by=laid.by, labels=labels, counts=("n_items", "n_pairable", "n_invalid", "n_missing")
-    )
+    counted = ("n_items", "n_pairable", "n_invalid", "n_missing")
     return StudyResult(
-        title,
-        data_out,
-        (table,),
-        _notes(laid, names, points, _name(metric), _name(weights), invalid),
-        held,
-        (drawn_measures(data_out, labels, title="Agreement", lines=REFERENCE_LINES),),
+        f"Agreement of {n_raters} raters: {' × '.join(as_names(raters))}",
+        found,
+        (measure_table("", found, by=laid.by, labels=labels, counts=counted),),
+        (
+            f"α metric: {_name(metric)}; weights of κ, π and AC: {_name(weights)}; "
+            f"⊥ is {'a class' if invalid == 'class' else 'set aside'}.",
+            *_notes(laid, names, points),
+        ),
+        drawn,
+        (drawn_measures(found, labels, title="Agreement", lines=REFERENCE_LINES),),
     )
 
 
-def _group_parts(laid: Arranged, g: int, names: Sequence[str], gap: Array, alpha: Array | None) -> list[Part]:
-    codes = laid.codes[g]
-    counts = unit_counts(codes, len(laid.classes))
-    return [make_part(name, codes=codes, counts=counts, weights=gap, metric=alpha) for name in names]
+def _draws(
+    parts: Sequence[Sequence[Part]],
+    points: Sequence[Sequence[tuple[Value, Array]]],
+    *,
+    draws: int,
+    seed: int,
+    strata: NDArray[np.int64] | None,
+) -> Array:
+    # Groups and coefficients in one matrix product, so that they share the draws: (groups, coefficients, draws).
+    every = [part for group in parts for part in group]
+    among = [~np.isnan(each) for group in points for _, each in group]
+    cuts = np.cumsum([part.columns.shape[1] for part in every])[:-1]
+    stacked = np.concatenate([part.columns for part in every], axis=1)
+    sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=strata), cuts, axis=1)
+    values = [combine(part, one, among=pairs) for part, one, pairs in zip(every, sums, among, strict=True)]
+    return np.stack(values).reshape(len(parts), -1, draws)
 
 
-def _counts(laid: Arranged) -> dict[str, np.ndarray]:
+def _counts(laid: Arranged) -> dict[str, NDArray[np.int64]]:
     there = (laid.codes >= 0).sum(-1)
     return {
         "n_items": (there > 0).any(-1).sum(-1),
@@ -162,27 +167,22 @@ def _counts(laid: Arranged) -> dict[str, np.ndarray]:
     }
 
 
-def _matrix(each: Array, n_raters: int) -> Array:
-    matrix = np.full((n_raters, n_raters), np.nan)
-    for value, (a, b) in zip(each, combinations(range(n_raters), 2), strict=True):
-        matrix[a, b] = matrix[b, a] = value
-    return matrix
+def _with_pairs(found: xr.Dataset, laid: Arranged, each: Sequence[Array]) -> xr.Dataset:
+    size = laid.codes.shape[-1]
+    left, right = np.triu_indices(size, 1)  # the order of itertools.combinations
+    matrices = np.full((len(each), size, size), np.nan)
+    matrices[:, left, right] = matrices[:, right, left] = np.stack(each)
+    shape = [len(levels) for _, levels in laid.by]
+    variable = ((*(name for name, _ in laid.by), "rater", "other"), matrices.reshape((*shape, size, size)))
+    return found.assign(pairwise=variable).assign_coords(rater=list(laid.inner[0]), other=list(laid.inner[0]))
 
 
 def _name(kind: str | ArrayLike) -> str:
     return kind if isinstance(kind, str) else "own matrix"
 
 
-def _notes(
-    laid: Arranged,
-    names: Sequence[str],
-    points: Sequence[Sequence[tuple[Value, Array]]],
-    metric: str,
-    weights: str,
-    invalid: Invalid,
-) -> tuple[str, ...]:
-    notes = [f"α metric: {metric}; weights of κ, π and AC: {weights}; ⊥ is {'a class' if invalid == 'class' else 'set aside'}."]
-    notes += [f"{COEFFICIENTS[name].label}: {COEFFICIENTS[name].convention}." for name in names]
+def _notes(laid: Arranged, names: Sequence[str], points: Sequence[Sequence[tuple[Value, Array]]]) -> list[str]:
+    notes = [f"{COEFFICIENTS[name].label}: {COEFFICIENTS[name].convention}." for name in names]
     if laid.rest and laid.codes.shape[2] > 1:
         notes.append(
             f"Each item holds {laid.codes.shape[2]} comparisons ({' × '.join(laid.rest)}); items are resampled whole."
@@ -191,6 +191,5 @@ def _notes(
         lost = sum(int(np.isnan(group[index][1]).sum()) for group in points)
         if COEFFICIENTS[name].needs_raters and lost:
             total = sum(len(group[index][1]) for group in points)
-            notes.append(f"{COEFFICIENTS[name].label}: {lost} of {total} pairs of raters have no value and are left out.")
-    return tuple(notes)
-
+            notes.append(f"{COEFFICIENTS[name].label}: {lost} of {total} pairs of raters have no value: left out.")
+    return notes

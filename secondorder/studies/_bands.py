@@ -53,9 +53,7 @@ def _strata_members(n_items: int, strata: NDArray[np.int64] | None) -> list[NDAr
     return [np.flatnonzero(strata == label) for label in np.unique(strata)]
 
 
-def item_draws(
-    n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None
-) -> Iterator[Array]:
+def item_draws(n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None) -> Iterator[Array]:
     """How often each item is drawn, in blocks of draws: arrays of shape (block, items), `draws` rows in all.
 
     Items are drawn with replacement within strata, whose sizes are kept. The same seed, number of items and strata
@@ -74,9 +72,7 @@ def item_draws(
         yield counts
 
 
-def resampled_sums(
-    columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None
-) -> Array:
+def resampled_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None) -> Array:
     """Sums of `columns` (items, S) over resampled items, shape (draws, S).
 
     Items with equal columns are interchangeable, so where there are few different ones the draws are multinomial over

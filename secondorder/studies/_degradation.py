@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder.errors import InputError
+from secondorder.studies._layout import By
 from secondorder.studies._parts import Value
 from secondorder.studies._result import StudyResult, measure_table, measured
 
@@ -74,7 +75,7 @@ def degradation_ratio(judge: StudyResult, human: StudyResult) -> StudyResult:
         raise InputError(
             "the two studies have other levels of a grouping", place="degradation_ratio", remedy=str(fault)
         ) from None
-    by = [(str(dim), tuple(str(level) for level in top[dim].to_numpy())) for dim in top.dims]
+    by: By = tuple((str(dim), tuple(str(level) for level in top[dim].to_numpy())) for dim in top.dims)
     below = below.transpose(*(name for name, _ in by), "draw")
     above = above.transpose(*below.dims)
     ratio, drawn_ratio = top / bottom.where(bottom > 0), above / below.where(below > 0)

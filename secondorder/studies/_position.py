@@ -104,13 +104,11 @@ def position_bias(
     slots = _slots(laid, first)
     parts = [_columns(unit_counts(group, len(laid.classes)), slots) for group in codes]
     width = parts[0].shape[1]
-    values = [
-        [_value(name, float(x)) for name, x in _measures(part.sum(0)[None]).items()] for part in parts
-    ]
+    values = [[_value(name, float(x[0])) for name, x in _measures(part.sum(0)[None]).items()] for part in parts]
     sums = resampled_sums(np.concatenate(parts, axis=1), draws=draws, seed=seed, strata=laid.strata)
-    held = np.stack([
-        np.stack(list(_measures(sums[:, g * width : (g + 1) * width]).values())) for g in range(len(parts))
-    ])
+    held = np.stack(
+        [np.stack(list(_measures(sums[:, g * width : (g + 1) * width]).values())) for g in range(len(parts))]
+    )
     found, drawn = measured(
         by=laid.by,
         measures=list(MEASURES),

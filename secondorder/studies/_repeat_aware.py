@@ -14,8 +14,9 @@ from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import check_draws, item_draws
 from secondorder.studies._disagreement import Array, disagreement
 from secondorder.studies._figures import drawn_measures
+from secondorder.studies._layout import group_labels
 from secondorder.studies._parts import SMALLEST_EXPECTED, Value, unit_counts
-from secondorder.studies._ratings import Arranged, Invalid, arrange, group_labels
+from secondorder.studies._ratings import Arranged, Invalid, arrange
 from secondorder.studies._result import StudyResult, measure_table, measured
 
 __all__ = ["repeat_agreement"]
@@ -159,14 +160,12 @@ def repeat_agreement(
     return StudyResult(title, found, (table,), tuple(notes), drawn, (figure,))
 
 
-def _complete_items(
-    laid: Arranged, n: Array, incomplete: Incomplete, facet: str
-) -> tuple[NDArray[np.bool_], bool]:
+def _complete_items(laid: Arranged, n: Array, incomplete: Incomplete, facet: str) -> tuple[NDArray[np.bool_], bool]:
     # Items of each group whose cells all have enough calls; whether there are repeats at all.
     repeats = bool((n >= 2).any())
     need = 2 if repeats else 1
-    present = (n > 0).any(axis=(2, 3))
-    kept = (n >= need).all(axis=(2, 3))
+    present = np.asarray((n > 0).any(axis=(2, 3)))
+    kept = np.asarray((n >= need).all(axis=(2, 3)))
     if incomplete not in ("refuse", "drop-item"):
         raise InputError(f"incomplete={incomplete!r}", place="incomplete", remedy="say 'refuse' or 'drop-item'")
     short = (n < need) & present[:, :, None, None]
@@ -224,9 +223,7 @@ def _measures(sums: tuple[Array, Array], weight: Array) -> dict[str, Array]:
 
 
 def _over(above: Array, below: Array) -> Array:
-    return np.asarray(
-        np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > SMALLEST_EXPECTED)
-    )
+    return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > SMALLEST_EXPECTED))
 
 
 def _by_group(measures: Mapping[str, Array]) -> list[dict[str, float]]:
@@ -248,4 +245,3 @@ def _value(name: str, number: float, repeats: bool) -> Value:
         "jss_difference": "no item",
     }
     return Value(number, reasons.get(name, NO_CHANCE_GAP))
-

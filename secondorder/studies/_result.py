@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from secondorder._labels._results import Figure, Section, Table, render_table
 from secondorder.studies._bands import band
 from secondorder.studies._disagreement import Array
+from secondorder.studies._layout import By, group_labels
 from secondorder.studies._parts import Value
-from secondorder.studies._ratings import group_labels
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
 __all__ = ["Drawn", "StudyResult", "differences", "measured"]
-
-By = Sequence[tuple[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def measure_table(
     lost = bool((data["undefined_draws"] > 0).any())
     percent = f"{100 * float(data.attrs['level']):g} %"
     columns = (*names, "measure", "estimate", f"lower {percent}", "upper", *(("draws lost",) if lost else ()))
-    rows: list[tuple[str | int | float, ...]] = []
+    rows: list[tuple[str | int | float | None, ...]] = []
     notes: list[str] = []
     reasons: dict[str, list[str]] = {}
     for group in group_labels(by):
@@ -212,7 +210,7 @@ def differences(result: StudyResult, dim: str, *, level: float | None = None) ->
     wanted = float(result.data.attrs["level"]) if level is None else level
     others = [str(name) for name in result.draws.dims if name not in (dim, "measure", "draw")]
     levels = [str(name) for name in result.data[dim].to_numpy()]
-    rows = []
+    rows: list[tuple[str | int | float | None, ...]] = []
     for i, first in enumerate(levels):
         for second in levels[i + 1 :]:
             gap = result.data["estimate"].sel({dim: first}) - result.data["estimate"].sel({dim: second})
