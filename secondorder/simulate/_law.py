@@ -10,10 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Design, standard_components
-from secondorder._schema import BOTTOM, CLASS, ITEM
+from secondorder._schema import CLASS, ITEM
+from secondorder._statistics._kernel import choose_kernel
 from secondorder.core._estimates import at_law
-from secondorder.core._kernels import check_kernel, interval_kernel, nominal_kernel, ordinal_kernel
-from secondorder.errors import CubeError, DesignError, KernelError
+from secondorder.errors import CubeError, DesignError
 
 __all__ = [
     "FacetLevels",
@@ -122,27 +122,8 @@ def item_weights(law: xr.DataArray) -> Matrix:
 
 
 def kernel_matrix(kernel: Kernel, classes: Sequence[str]) -> Matrix:
-    """The (class, class) matrix of a kernel given by name (``nominal``, ``ordinal``, ``interval``) or as a matrix.
-
-    A last class ``⊥`` stands apart under ``ordinal``; under ``interval`` the class labels are the scores, and a matrix
-    must be given when ⊥ is among them.
-    """
-    labels = [str(label) for label in classes]
-    if not isinstance(kernel, str):
-        return check_kernel(np.asarray(kernel, dtype=float), len(labels))
-    bottom = labels[-1] == BOTTOM
-    if kernel == "nominal":
-        return nominal_kernel(len(labels))
-    if kernel == "ordinal":
-        return ordinal_kernel(len(labels) - bottom, bottom=bottom)
-    if kernel == "interval":
-        try:
-            return interval_kernel([float(label) for label in labels])
-        except ValueError:
-            raise KernelError(
-                f"classes {labels} are not all numbers", place="kernel interval", remedy="give the matrix instead"
-            ) from None
-    raise KernelError(f"kernel {kernel!r}", place="kernel", remedy="say nominal, ordinal or interval, or give a matrix")
+    """The (class, class) matrix of a kernel given by name or as a matrix, chosen as for real verdicts."""
+    return choose_kernel(kernel, list(classes)).matrix
 
 
 def law_components(

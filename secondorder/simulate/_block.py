@@ -1,0 +1,165 @@
+"""One block of replicates of one mechanism: draw, estimate, sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from secondorder._canon import blake2b_64
+from secondorder.core._montecarlo import (
+    block_size,
+    call_tables,
+    count_tables,
+    counts_of,
+    draw_codes,
+    draw_counts,
+    draw_rows,
+    n_compositions,
+)
+from secondorder.core._precision import double, seed_key
+from secondorder.errors import SpecError
+from secondorder.simulate._measures import block_sums
+from secondorder.simulate._mechanism import Prepared
+from secondorder.simulate._methods import Draw, Estimate, Method, built_in_estimates, method_names, resolve_methods
+
+__all__ = ["Simulator", "draws_calls", "replicates_per_block"]
+
+# Entries of the cumulative tables above which calls are drawn one by one: 32 MiB of float64.
+MOST_TABLE_ENTRIES = 1 << 22
+
+
+def draws_calls(prepared: Prepared, methods: Sequence[str | Method]) -> bool:
+    """Whether calls are drawn one by one: for dependence, for methods that ask for them, for tables too large."""
+    entries = len(prepared.law) * n_compositions(prepared.repeats, prepared.law.shape[1])
+    coupled = prepared.coupling.kind != "none" or prepared.drift_to is not None
+    return resolve_methods(methods)[2] or coupled or entries > MOST_TABLE_ENTRIES
+
+
+def replicates_per_block(prepared: Prepared, methods: Sequence[str | Method]) -> int:
+    """Replicates in a block: part of the study's definition, so that digits do not depend on how it is run."""
+    cells = math.prod(prepared.sampling.shape)
+    return block_size(cells * (prepared.repeats if draws_calls(prepared, methods) else 1))
+
+
+class Simulator:
+    """Runs blocks of one prepared mechanism under given methods; holds its tables on the device.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    methods : sequence of str or Method
+    seed : int
+        The study's seed.
+    stream : str
+        Name of the point: every point of a study has its own random numbers, whatever other points there are.
+    level : float
+    """
+
+    @double
+    def __init__(
+        self, prepared: Prepared, methods: Sequence[str | Method], *, seed: int, stream: str, level: float
+    ) -> None:
+        self.built_in, self.own, _ = resolve_methods(methods)
+        self.prepared = prepared
+        self.level = level
+        run = [*self.built_in, *(method.name for method in self.own)]
+        self.order = np.array([run.index(name) for name in method_names(methods)])
+        self.by_calls = draws_calls(prepared, methods)
+        if self.by_calls:
+            self.calls = _on_device(call_tables(prepared.law, prepared.n, prepared.drift_to))
+        else:
+            self.counts = _on_device(count_tables(prepared.law, prepared.n))
+        self.size = replicates_per_block(prepared, methods)
+        self.key = _stream_key(seed, stream)
+        self.weights = jnp.asarray(prepared.weights)
+        self.kernel = jnp.asarray(prepared.kernel)
+        self.truth = jnp.asarray(prepared.truth)
+
+    @double
+    def draw(self, block: int) -> Draw:
+        """The verdicts of a block."""
+        prepared = self.prepared
+        level_key, call_key = jax.random.split(jax.random.fold_in(self.key, block))
+        rows = draw_rows(level_key, self.weights, prepared.sampling, self.size)
+        codes = None
+        if self.by_calls:
+            codes = draw_codes(call_key, self.calls, rows, prepared.repeats, prepared.coupling)
+            counts = counts_of(codes, prepared.law.shape[1])
+        else:
+            counts = draw_counts(call_key, self.counts, rows)
+        return Draw(
+            counts,
+            codes,
+            prepared.design,
+            prepared.components,
+            prepared.names,
+            self.kernel,
+            prepared.strata,
+            self.level,
+        )
+
+    @double
+    def estimates(self, draw: Draw) -> Estimate:
+        """What every method says of a block: arrays (B, methods, estimands)."""
+        extra = len(self.prepared.names) - len(self.prepared.components)
+        parts: list[list[Any]] = [[], [], [], []]
+        if self.built_in:
+            value, lower, upper = (
+                jnp.pad(array, ((0, 0), (0, 0), (0, extra)), constant_values=jnp.nan)
+                for array in built_in_estimates(self.built_in, draw)
+            )
+            for part, array in zip(parts, (value, lower, upper, _outside(lower, upper)), strict=True):
+                part.append(array)
+        for method in self.own:
+            for part, array in zip(parts, self._own(method, draw), strict=True):
+                part.append(array[:, None])
+        # In the order of the study: ratios are taken to its first method.
+        value, lower, upper, reject = (jnp.concatenate(part, axis=1)[:, self.order] for part in parts)
+        return Estimate(value, lower, upper, reject)
+
+    def _own(self, method: Method, draw: Draw) -> Estimate:
+        given = method.function(draw)
+        answer = given if isinstance(given, Estimate) else Estimate(given)
+        shape = (self.size, len(self.prepared.names))
+        arrays: list[Any] = []
+        for name, array in zip(("value", "lower", "upper"), answer[:3], strict=True):
+            filled = np.full(shape, np.nan) if array is None else np.asarray(array, dtype=float)
+            if filled.shape != shape:
+                raise SpecError(
+                    f"{name} has shape {filled.shape}",
+                    place=f"method {method.name}",
+                    remedy=f"return (replicates, estimands) = {shape}",
+                )
+            arrays.append(jnp.asarray(filled))
+        value, lower, upper = arrays
+        if answer.reject is None:
+            return Estimate(value, lower, upper, _outside(lower, upper))
+        return Estimate(value, lower, upper, jnp.asarray(np.asarray(answer.reject, dtype=float)))
+
+    @double
+    def sums(self, block: int, valid: int) -> NDArray[np.float64]:
+        """Sums over the first `valid` replicates of a block: (methods, estimands, sums)."""
+        answer = self.estimates(self.draw(block))
+        return np.asarray(block_sums(*answer, self.truth, jnp.asarray(valid)))
+
+
+def _stream_key(seed: int, stream: str) -> jax.Array:
+    # Two 32-bit halves of a 64-bit hash: the seed itself may be any whole number.
+    number = blake2b_64([seed, stream])
+    return jax.random.fold_in(seed_key(number & 0xFFFFFFFF), number >> 32)
+
+
+def _on_device(tables: Any) -> Any:
+    return type(tables)(*map(jnp.asarray, tables))
+
+
+def _outside(lower: jax.Array, upper: jax.Array) -> jax.Array:
+    # Whether 0 lies outside the limits; NaN where there are none.
+    outside = ((lower > 0) | (upper < 0)).astype(jnp.float64)
+    return jnp.where(jnp.isnan(lower) | jnp.isnan(upper), jnp.nan, outside)

@@ -1,0 +1,173 @@
+"""What a study found: a grid of performance measures with their Monte Carlo standard errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._labels._results import Table, render_table
+from secondorder._schema import check_schema
+from secondorder._version import __version__
+from secondorder.errors import CorruptFileError, StorageError
+from secondorder.simulate._measures import MEASURES, SUMS, measures_from
+from secondorder.simulate._mechanism import Prepared
+from secondorder.simulate._methods import method_names
+from secondorder.simulate._study import Study
+
+__all__ = ["STUDY_SCHEMA", "StudyResult", "assemble", "open_study_result"]
+
+STUDY_SCHEMA = "secondorder.study/1"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """Result of a simulation study; prints as a table.
+
+    Attributes
+    ----------
+    data : Dataset, dims (factors..., estimator, estimand)
+        Every measure and its standard error (``<measure>_mcse``), ``truth``, ``plugin_bias`` (the closed form, NaN
+        where there is none), ``published`` numbers, and the raw ``sums``.
+    factors : tuple of str
+    """
+
+    data: xr.Dataset
+    factors: tuple[str, ...]
+
+    def table(self) -> pd.DataFrame:
+        """One row per point, estimator, estimand and shown measure: value, mcse, truth, published, source."""
+        rows = []
+        shown = json.loads(self.data.attrs["measures"])
+        published = {tuple(key): (value, source) for *key, value, source in json.loads(self.data.attrs["published"])}
+        shape = {str(dim): self.data.sizes[dim] for dim in (*self.factors, "estimator", "estimand")}
+        for place in np.ndindex(*shape.values()):
+            labels = [self.data[dim].values[i] for dim, i in zip(shape, place, strict=True)]
+            truth = float(self.data["truth"].values[(*place[:-2], place[-1])])
+            for measure in shown:
+                value = float(self.data[measure].values[place])
+                if np.isnan(value):
+                    continue
+                mcse = float(self.data[f"{measure}_mcse"].values[place])
+                key = (*(str(label) for label in labels), measure)
+                printed, source = published.get(key, (np.nan, ""))
+                rows.append([*labels, measure, value, mcse, truth, printed, source])
+        columns = [*shape, "measure", "value", "mcse", "truth", "published", "source"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def save(self, folder: Path | str) -> list[Path]:
+        """Write ``results.nc`` and ``summary.csv``, each whole or not at all."""
+        place = Path(folder)
+        paths = [place / "results.nc", place / "summary.csv"]
+        table = self.table()
+        if not table["published"].notna().any():
+            table = table.drop(columns=["published", "source"])
+        _write(paths[0], lambda path: self.data.to_netcdf(path, engine="h5netcdf"))
+        _write(paths[1], lambda path: table.to_csv(path, index=False, float_format="%.8g", lineterminator="\n"))
+        return paths
+
+    def __str__(self) -> str:
+        attrs = self.data.attrs
+        table = self.table()
+        with_source = table["published"].notna().any()
+        columns = [*self.factors, "estimator", "estimand", "measure", "value", "mcse"]
+        columns += ["published"] if with_source else []
+        rows = [tuple(_plain(cell) for cell in row) for row in table[columns].itertuples(index=False)]
+        title = f"{attrs['study']}: {attrs['replicates']} replicates per point"
+        notes = (f"failed replicates: {int(self.data.failed.sum())}",)
+        return render_table(Table(title, tuple(columns), tuple(rows), notes), digits=5)
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def assemble(
+    study: Study, digest: str, replicates: int, prepared: Sequence[Prepared], sums: Sequence[NDArray[np.float64]]
+) -> StudyResult:
+    """Sums per point to a labelled grid of measures."""
+    factors = tuple(study.factors)
+    shape = tuple(len(levels) for levels in study.factors.values())
+    methods = method_names(study.methods)
+    stacked = np.stack(sums).reshape(*shape, len(methods), len(prepared[0].names), len(SUMS))
+    truth = np.stack([point.truth for point in prepared]).reshape(*shape, -1)
+    bias = np.stack([point.plugin_bias for point in prepared]).reshape(*shape, -1)
+    measures = measures_from(stacked, truth[..., None, :])
+    grid = (*factors, "estimator", "estimand")
+    variables: dict[str, Any] = {}
+    for name, measured in measures.items():
+        variables[name] = (grid, measured.value, {"long_name": MEASURES[name]})
+        variables[f"{name}_mcse"] = (grid, measured.mcse, {"long_name": f"Monte Carlo standard error of {name}"})
+    per_estimand = (*factors, "estimand")
+    variables["truth"] = (per_estimand, truth, {"long_name": "true value"})
+    variables["plugin_bias"] = (per_estimand, bias, {"long_name": "bias of the plug-in in closed form"})
+    variables["failed"] = (grid, stacked[..., 0] - stacked[..., 1], {"long_name": "replicates without an estimate"})
+    variables["sums"] = ((*grid, "sum"), stacked)
+    coordinates: dict[str, Any] = {
+        name: [str(level) if isinstance(level, bool) else level for level in levels]
+        for name, levels in study.factors.items()
+    }
+    shown = list(study.measures) or [name for name in MEASURES if np.isfinite(measures[name].value).any()]
+    published = [
+        [
+            *(str(entry.point[name]) for name in factors),
+            *(entry.estimator, entry.estimand, entry.measure, entry.value, entry.source),
+        ]
+        for entry in study.published
+    ]
+    data = xr.Dataset(
+        variables,
+        coords={**coordinates, "estimator": methods, "estimand": list(prepared[0].names), "sum": list(SUMS)},
+        attrs={
+            "schema": STUDY_SCHEMA, "study": study.name, "aims": study.aims, "digest": digest,
+            "replicates": replicates, "seed": str(study.seed), "level": study.level, "factors": json.dumps(factors),
+            "measures": json.dumps(shown), "published": json.dumps(published),
+            "version": __version__, "jax": jax.__version__,
+        },
+    )  # fmt: skip
+    return StudyResult(data, factors)
+
+
+def open_study_result(path: Path | str) -> StudyResult:
+    """A result that :meth:`StudyResult.save` wrote.
+
+    Raises
+    ------
+    SchemaError
+        When the file is something else, or of a newer version.
+    CorruptFileError
+        When it cannot be read.
+    """
+    try:
+        data = xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError) as error:
+        raise CorruptFileError(f"it cannot be read ({error})", place=str(path)) from error
+    check_schema(data.attrs.get("schema"), STUDY_SCHEMA, place=str(path))
+    return StudyResult(data, tuple(json.loads(data.attrs["factors"])))
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"it cannot be written ({error.strerror})", place=str(path)) from error
