@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 __all__ = ["Figure", "Section", "Table", "format_number", "render_table"]
 
 Cell = str | int | float | None
+LEAST_TEXT_WIDTH = 8
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,13 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     ]
     widths = [max([_width(name), *(_width(row[j]) for row in body)]) for j, name in enumerate(table.columns)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width
-    for j in sorted(range(len(widths)), key=lambda k: -widths[k]):
-        if excess <= 0 or numeric[j]:
-            continue
-        cut = min(excess, max(widths[j] - 8, 0))
-        widths[j] -= cut
-        excess -= cut
+    # The widest text column gives way first, one character at a time, so that several end up equally wide.
+    while excess > 0:
+        widest = max((j for j in range(len(widths)) if not numeric[j]), key=lambda j: widths[j], default=None)
+        if widest is None or widths[widest] <= LEAST_TEXT_WIDTH:
+            break
+        widths[widest] -= 1
+        excess -= 1
     lines = [table.title] if table.title else []
     lines.append(_line(table.columns, widths, numeric))
     lines.extend(_line(row, widths, numeric) for row in body)

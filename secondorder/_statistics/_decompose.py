@@ -10,13 +10,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, Facet, standard_components
-from secondorder._labels._cells import require_cells
 from secondorder._labels._attributes import attribute, class_labels, facets_of, group_dim, load
+from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
 from secondorder._labels._cube import groups
-from secondorder._schema import BOTTOM, ITEM, REPEAT
+from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
 from secondorder._statistics._decomposition import Decomposition
-from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
+from secondorder._statistics._estimate import item_values, soft_item_values
 from secondorder._statistics._group import Calls, FacetInfo, Group
 from secondorder._statistics._kernel import ChosenKernel, InvalidAs, choose_kernel
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
@@ -117,14 +117,13 @@ def decompose(
     declared = _declared_facets(cube, facets)
     names = [facet.name for facet in declared]
     classes = class_labels(cube)
-    codes_all = load(cube["verdict"])
     bottom = len(classes) - 1 if classes[-1] == BOTTOM else None
     chosen = choose_kernel(
         kernel,
         classes,
         scores=scores,
         invalid_as=invalid,
-        bottom_occurs=bottom is not None and bool((codes_all == bottom).any()),
+        bottom_occurs=bottom is not None and bool((load(cube["verdict"]) == bottom).any()),
         standardise=standardise,
         allow_indefinite=allow_indefinite,
     )
@@ -189,29 +188,28 @@ def _decompose_group(
     settings: Settings,
 ) -> Group:
     names = [facet.name for facet in declared]
-    codes = load(cube["verdict"].transpose(ITEM, *names, REPEAT))
-    n_invalid = 0 if bottom is None else int((codes == bottom).sum())
-    n_missing = _planned_without_verdict(cube)
+    verdicts = load(cube["verdict"])
+    n_invalid = 0 if bottom is None else int((verdicts == bottom).sum())
+    n_missing = int((verdicts < 0).sum())
     if chosen.drop_invalid and bottom is not None:
-        cube = cube.assign(verdict=cube["verdict"].where(cube["verdict"] != bottom, -1))
+        cube = _without_invalid(cube, bottom)
     # With one call everywhere nothing is incomplete: the plug-in is shown, and the rest is undefined with its reason.
-    most = int((load(cube["verdict"]) >= 0).sum(_axis(cube, REPEAT)).max(initial=0))
+    most = int(cell_counts(cube).max())
     kept, dropped = require_cells(cube, need=min(2, most), incomplete=settings.incomplete)
-    items = [str(label) for label in kept[ITEM].values]
-    codes = load(kept["verdict"].transpose(ITEM, *names, REPEAT))
     levels = {name: tuple(str(label) for label in kept[name].values) for name in names}
     crossed = [facet for facet in declared if len(levels[facet.name]) > 1]
     design = Design.from_facets(crossed, [levels[facet.name] for facet in crossed])
     wanted = (*standard_components(design.names), *components)
-    squeezed = np.squeeze(codes, axis=tuple(1 + j for j, name in enumerate(names) if len(levels[name]) == 1))
-    result = _values(kept, squeezed, names, levels, design, wanted, chosen, settings)
-    parts = {
-        name: item_values(squeezed, design, wanted, matrix, settings.pairs).debiased for name, matrix in chosen.parts
-    }
-    n_calls = (squeezed >= 0).sum(-1)
+    calls = codes(kept, design.names)
+    if "soft" in kept:
+        result = soft_item_values(_soft(kept, design.names), design, wanted, chosen.matrix, settings.pairs)
+    else:
+        result = item_values(calls, design, wanted, chosen.matrix, settings.pairs)
+    parts = {name: item_values(calls, design, wanted, matrix, settings.pairs).debiased for name, matrix in chosen.parts}
+    n_calls = (calls >= 0).sum(-1)
     return Group(
         by=dict(by),
-        items=tuple(items),
+        items=tuple(str(label) for label in kept[ITEM].values),
         strata=tuple(str(label) for label in kept["stratum"].values) if "stratum" in kept.coords else None,
         design=design,
         facets={facet.name: _info(facet, levels[facet.name], design) for facet in declared},
@@ -223,37 +221,25 @@ def _decompose_group(
         n_invalid=n_invalid,
         n_missing=n_missing,
         items_dropped=tuple(dropped),
-        repeats=(int(n_calls.min(initial=0)), int(n_calls.max(initial=0))),
+        repeats=(int(n_calls.min()), int(n_calls.max())),
         settings=settings,
-        calls=Calls(squeezed, chosen.matrix),
+        calls=Calls(calls, chosen.matrix),
         parts=parts,
         notes=result.notes,
     )
 
 
-def _values(
-    cube: xr.Dataset,
-    codes: NDArray[Any],
-    names: Sequence[str],
-    levels: Mapping[str, tuple[str, ...]],
-    design: Design,
-    components: tuple[Component, ...],
-    chosen: ChosenKernel,
-    settings: Settings,
-) -> ItemValues:
-    if "soft" not in cube:
-        return item_values(codes, design, components, chosen.matrix, settings.pairs)
-    soft = load(cube["soft"].transpose(ITEM, *names, REPEAT, "class"))
-    single = tuple(1 + j for j, name in enumerate(names) if len(levels[name]) == 1)
-    return soft_item_values(np.squeeze(soft, axis=single), design, components, chosen.matrix, settings.pairs)
+def _without_invalid(cube: xr.Dataset, bottom: int) -> xr.Dataset:
+    """⊥ calls taken as calls without verdict, by the analyst's declaration; their status and reason go with them."""
+    gone = load(cube["verdict"]) == bottom
+    verdict = cube["verdict"].copy(data=np.where(gone, CODE_MISSING, load(cube["verdict"])))
+    return cube.assign(verdict=verdict).drop_vars(["status", "reason"], errors="ignore")
 
 
-def _planned_without_verdict(cube: xr.Dataset) -> int:
-    return int((load(cube["verdict"]) < 0).sum())
-
-
-def _axis(cube: xr.Dataset, dim: str) -> int:
-    return cube["verdict"].dims.index(dim)
+def _soft(cube: xr.Dataset, names: Sequence[str]) -> NDArray[np.float64]:
+    soft = cube["soft"]
+    single = [dim for dim in soft.dims if dim not in (ITEM, REPEAT, CLASS, *names)]
+    return load(soft.isel(dict.fromkeys(single, 0)).transpose(ITEM, *names, REPEAT, CLASS))
 
 
 def _info(facet: Facet, levels: tuple[str, ...], design: Design) -> FacetInfo:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from secondorder._design import standard_components
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
@@ -202,8 +203,8 @@ class Decomposition:
         """Components by group as a labelled dataset (dims ``group, component``)."""
         import xarray as xr
 
-        names = list(self.groups[0].names)
-        fields = ("estimate", "plugin", "inflation", "se_items", "lower", "upper")
+        fields = ("estimate", "plugin", "inflation", "se_items", "lower", "upper", "reason")
+        first = self.groups[0]
         dataset = xr.Dataset(
             {
                 label: (
@@ -212,22 +213,48 @@ class Decomposition:
                 )
                 for label in fields
             },
-            coords={
-                "group": [_by_text(group.by) for group in self.groups],
-                "component": names,
-            },
+            coords={"group": [_by_text(group.by) for group in self.groups], "component": list(first.names)},
         )
-        dataset["n_items"] = ("group", [len(group.items) for group in self.groups])
+        for label, counts in (
+            ("n_items", [len(group.items) for group in self.groups]),
+            ("n_calls", [group.n_calls for group in self.groups]),
+            ("n_invalid", [group.n_invalid for group in self.groups]),
+            ("n_missing", [group.n_missing for group in self.groups]),
+        ):
+            dataset[label] = ("group", counts)
+        settings = self.settings
         dataset.attrs.update(
-            {
-                "kernel": self.settings.kernel,
-                "pairs": self.settings.pairs,
-                "covers": self.settings.covers,
-                "interval": self.settings.interval,
-                "level": self.settings.level,
-            }
+            kernel=settings.kernel,
+            pairs=settings.pairs,
+            covers=settings.covers,
+            interval=settings.interval,
+            level=settings.level,
+            facets=list(first.design.names),
+            standard=[component.name for component in standard_components(first.design.names)],
         )
         return dataset
+
+    def items_dataset(self) -> xr.Dataset:
+        """Debiased and plug-in value of every item (dims ``group, item, component``), NaN where a group lacks it."""
+        import numpy as np
+        import xarray as xr
+
+        items = list(dict.fromkeys(item for group in self.groups for item in group.items))
+        row = {item: k for k, item in enumerate(items)}
+        shape = (len(self.groups), len(items), len(self.groups[0].names))
+        value, plugin = np.full(shape, np.nan), np.full(shape, np.nan)
+        for k, group in enumerate(self.groups):
+            rows = [row[item] for item in group.items]
+            value[k, rows], plugin[k, rows] = group.values, group.plugin_values
+        dims = ("group", "item", "component")
+        return xr.Dataset(
+            {"value": (dims, value), "plugin": (dims, plugin)},
+            coords={
+                "group": [_by_text(group.by) for group in self.groups],
+                "item": items,
+                "component": list(self.groups[0].names),
+            },
+        )
 
     def tables(self) -> tuple[Table, ...]:
         """One table per group."""

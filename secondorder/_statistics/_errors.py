@@ -16,6 +16,4 @@ __all__ = ["group_errors"]
 
 def group_errors(group: Group, covers: Covers) -> ItemErrors:
     """Errors of every component of a group for a randomness other than items."""
-    raise UndefinedError(
-        f"covers {covers!r} is not yet in this version", place="--covers", remedy="use --covers items"
-    )
+    raise UndefinedError(f"covers {covers!r} is not yet in this version", place="--covers", remedy="use --covers items")

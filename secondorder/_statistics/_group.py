@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondorder._design import Component, Design
+from secondorder._labels._columns import natural_order
 from secondorder._statistics._settings import Covers, Method, Settings
 from secondorder.core._intervals import (
     Interval,
@@ -320,8 +321,10 @@ class Group:
     def agreement(self) -> Mapping[str, float]:
         """Mean agreement ``H_S = 1 - D_S`` of two calls, by what they share (nominal kernel).
 
-        One facet: ``A_within`` and ``A_across``. Otherwise ``H_`` followed by the initials of the shared facets; for
-        prompt and order in the paper's words ``H_XO, H_X, H_O, H_0``.
+        One equally weighted facet: ``A_within`` and ``A_across``, of calls that share its level and of calls on
+        distinct levels. Otherwise ``H_`` followed by the shared facets, where a facet that is not shared is drawn
+        independently (the same level may come up twice); for prompt and order in the paper's words ``H_XO, H_X, H_O,
+        H_0``.
 
         Raises
         ------
@@ -336,6 +339,11 @@ class Group:
             )
         mean = dict(zip(self.names, self.values.mean(0), strict=True))
         facets = self.design.names
+        if len(facets) == 1 and len(set(self.design.weights[0])) == 1:
+            # The census draws the same level twice with probability 1/K; A_across leaves those pairs out.
+            distinct = 1.0 if self.design.populations[0] is not None else 1 - 1 / len(self.design.weights[0])
+            within = float(1 - mean["call"])
+            return {"A_within": within, "A_across": float(within - mean[facets[0]] / distinct)}
         # Moebius inversion: D_S is the total less every component inside S.
         found = {}
         for mask in range((1 << len(facets)) - 1, -1, -1):
@@ -370,14 +378,11 @@ class Group:
         if self.strata is None:
             return {}
         labels = np.asarray(self.strata, dtype=object)
-        return {
-            label: replace(self.subset(labels == label), strata=None) for label in dict.fromkeys(sorted(self.strata))
-        }
+        distinct = list(dict.fromkeys(self.strata))
+        return {distinct[k]: replace(self.subset(labels == distinct[k]), strata=None) for k in natural_order(distinct)}
 
 
 def _agreement_name(shared: list[str], facets: tuple[str, ...]) -> str:
-    if len(facets) == 1:
-        return "A_within" if shared else "A_across"
     if set(facets) == {"prompt", "order"}:
         letters = {"prompt": "X", "order": "O"}
         return "H_" + ("".join(letters[name] for name in ("prompt", "order") if name in shared) or "0")

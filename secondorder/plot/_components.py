@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
-from secondorder._statistics._decomposition import Decomposition
-from secondorder._statistics._group import Group
 from secondorder.errors import UndefinedError
 from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from secondorder._statistics._decomposition import Decomposition
+
 __all__ = ["bands", "components"]
 
 
-def components(decomposition: Decomposition, *, ax: Axes | None = None) -> Axes:
+def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) -> Axes:
     """Stacked components per judge: the debiased stack above, the plug-in stack (hatched) below it.
 
     Negative estimates are drawn to the left of zero; the total is a black mark.
 
     Parameters
     ----------
-    decomposition : Decomposition
+    result : Decomposition or Dataset
+        A decomposition, or its :meth:`~secondorder.Decomposition.to_dataset`.
     ax : Axes, optional
         Default: those of a new figure.
 
@@ -37,59 +39,45 @@ def components(decomposition: Decomposition, *, ax: Axes | None = None) -> Axes:
     UndefinedError
         When a debiased component does not exist (one call per cell).
     """
-    groups = decomposition.groups
-    undefined = next((reason for group in groups for reason in group.reasons if reason), "")
-    if undefined:
-        raise UndefinedError(f"there is nothing to stack: {undefined}", place="plot.components")
+    data = _dataset(result)
+    parts = [name for name in data.component.values.tolist() if name != "total" and name in data.attrs["standard"]]
+    if np.isnan(data.estimate.sel(component=parts)).any():
+        raise UndefinedError("a debiased component is undefined", place="plot.components", remedy="see its reason")
+    groups = data.group.values.tolist()
     ax = new_axes(ax, (7.0, 1.2 + 0.75 * len(groups)))
-    palette = colours(groups[0].names)
-    parts = _stacked_names(groups[0])
-    for row, group in enumerate(groups):
-        for offset, values, hatched in (
-            (0.19, group.values.mean(0), False),
-            (-0.19, group.plugin_values.mean(0), True),
-        ):
-            _stack(ax, row + offset, dict(zip(group.names, values, strict=True)), parts, palette, hatched)
-    ax.set_yticks(range(len(groups)), [", ".join(group.by.values()) or "all calls" for group in groups])
+    palette = colours(parts)
+    for row in range(len(groups)):
+        group = data.isel(group=row)
+        _stack(ax, row + 0.19, group.estimate, parts, palette, hatched=False)
+        _stack(ax, row - 0.19, group.plugin, parts, palette, hatched=True)
+    ax.set_yticks(range(len(groups)), [label or "all calls" for label in groups])
     ax.invert_yaxis()
     ax.axvline(0, color="#222222", linewidth=0.8)
-    ax.set_xlabel(
-        f"disagreement of two calls ({decomposition.settings.kernel} kernel); upper bar debiased, "
-        "lower hatched bar plug-in"
-    )
+    ax.set_xlabel(f"disagreement of two calls ({data.attrs['kernel']} kernel); hatched: plug-in, plain: debiased")
     _legend(ax, parts, palette)
     tidy(ax)
     return ax
 
 
-def _stacked_names(group: Group) -> list[str]:
-    standard = {component.name for component in group.components if ":" in component.name}
-    return [name for name in group.names if name == "call" or name in standard or name in group.design.names]
+def _dataset(result: Decomposition | xr.Dataset) -> xr.Dataset:
+    return result if isinstance(result, xr.Dataset) else result.to_dataset()
 
 
 def _stack(
-    ax: Axes, y: float, values: dict[str, float], parts: list[str], palette: dict[str, str], hatched: bool
+    ax: Axes, y: float, values: xr.DataArray, parts: list[str], palette: dict[str, str], *, hatched: bool
 ) -> None:
     right = left = 0.0
+    style: dict[str, Any] = {"hatch": "////", "alpha": 0.75} if hatched else {}
     for name in parts:
-        value = float(values[name])
+        value = float(values.sel(component=name))
         start = right if value >= 0 else left
-        ax.barh(
-            y,
-            value,
-            left=start,
-            height=0.34,
-            color=palette[name],
-            edgecolor="white",
-            linewidth=0.5,
-            hatch="////" if hatched else None,
-            alpha=0.75 if hatched else 1.0,
-        )
+        ax.barh(y, value, left=start, height=0.34, color=palette[name], edgecolor="white", linewidth=0.5, **style)
         if value >= 0:
             right += value
         else:
             left += value
-    ax.plot([values["total"]] * 2, [y - 0.17, y + 0.17], color="#222222", linewidth=1.6, solid_capstyle="butt")
+    total = float(values.sel(component="total"))
+    ax.plot([total] * 2, [y - 0.17, y + 0.17], color="#222222", linewidth=1.6, solid_capstyle="butt")
 
 
 def _legend(ax: Axes, parts: list[str], palette: dict[str, str]) -> None:
@@ -101,12 +89,12 @@ def _legend(ax: Axes, parts: list[str], palette: dict[str, str]) -> None:
     ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(handles), frameon=False)
 
 
-def bands(decomposition: Decomposition, *, component: str | None = None, ax: Axes | None = None) -> Axes:
+def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, ax: Axes | None = None) -> Axes:
     """Debiased estimates with their bands, and the plug-in as a hollow grey mark.
 
     Parameters
     ----------
-    decomposition : Decomposition
+    result : Decomposition or Dataset
     component : str, optional
         One component over all groups; default: every component of every group.
     ax : Axes, optional
@@ -115,31 +103,28 @@ def bands(decomposition: Decomposition, *, component: str | None = None, ax: Axe
     -------
     Axes
     """
-    groups = decomposition.groups
-    rows = [
-        (
-            ", ".join(filter(None, [", ".join(group.by.values()), estimate.component if component is None else ""])),
-            estimate,
-        )
-        for group in groups
-        for estimate in group.estimates
-        if component in (None, estimate.component)
-    ]
+    data = _dataset(result)
+    names = data.component.values.tolist() if component is None else [component]
+    several = data.sizes["group"] > 1
+    rows = [(group, name) for group in range(data.sizes["group"]) for name in names]
     ax = new_axes(ax, (7.0, 1.0 + 0.32 * len(rows)))
-    palette = colours(groups[0].names)
-    for y, (_, estimate) in enumerate(rows):
-        colour = palette.get(estimate.component, "#0072B2")
-        if not np.isnan(estimate.lower):
-            ax.plot([estimate.lower, estimate.upper], [y, y], color=colour, linewidth=2)
-        ax.plot(estimate.estimate, y, "o", color=colour, markersize=6)
-        ax.plot(estimate.plugin, y, "D", markerfacecolor="none", markeredgecolor=PLUGIN_GREY, markersize=6)
-    ax.set_yticks(range(len(rows)), [label or estimate.component for label, estimate in rows])
+    palette = colours(data.component.values.tolist())
+    labels = []
+    for y, (group, name) in enumerate(rows):
+        row = data.isel(group=group).sel(component=name)
+        label = str(data.group.values[group])
+        labels.append(label if component is not None else f"{label}, {name}" if several else name)
+        if not np.isnan(row.lower):
+            ax.plot([float(row.lower), float(row.upper)], [y, y], color=palette[name], linewidth=2)
+        ax.plot(float(row.estimate), y, "o", color=palette[name], markersize=6)
+        ax.plot(float(row.plugin), y, "D", markerfacecolor="none", markeredgecolor=PLUGIN_GREY, markersize=6)
+    ax.set_yticks(range(len(rows)), labels)
     ax.invert_yaxis()
     ax.axvline(0, color="#222222", linewidth=0.8)
-    settings = decomposition.settings
+    attrs = data.attrs
     ax.set_xlabel(
-        f"{component or 'component'}: debiased (dot) with {100 * settings.level:g}% {settings.interval} band over "
-        f"{settings.covers}, plug-in (diamond)"
+        f"{component or 'component'}: dot debiased, with {100 * attrs['level']:g}% {attrs['interval']} band over "
+        f"{attrs['covers']}; diamond plug-in"
     )
     tidy(ax)
     return ax
