@@ -154,7 +154,7 @@ def _draws(
     stacked = np.concatenate([part.columns for part in every], axis=1)
     sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=strata), cuts, axis=1)
     values = [combine(part, one, among=pairs) for part, one, pairs in zip(every, sums, among, strict=True)]
-    return np.stack(values).reshape(len(parts), -1, draws)
+    return np.stack(values).reshape(len(parts), len(parts[0]), draws)
 
 
 def _counts(laid: Arranged) -> dict[str, NDArray[np.int64]]:

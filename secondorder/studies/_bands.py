@@ -106,8 +106,8 @@ def band(draws: Array, *, level: float) -> Band:
 
     Examples
     --------
-    >>> band(np.array([0.1, 0.2, np.nan, 0.3]), level=0.5)
-    Band(se=0.1, lower=0.15, upper=0.25, undefined=1, reason='')
+    >>> band(np.array([1.0, 2.0, np.nan, 3.0]), level=0.5)
+    Band(se=1.0, lower=1.5, upper=2.5, undefined=1, reason='')
     """
     defined = draws[~np.isnan(draws)]
     lost = len(draws) - len(defined)
