@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -79,17 +80,39 @@ class StudyResult:
     def __str__(self) -> str:
         attrs = self.data.attrs
         table = self.table()
-        with_source = table["published"].notna().any()
-        columns = [*self.factors, "estimator", "estimand", "measure", "value", "mcse"]
-        columns += ["published"] if with_source else []
-        rows = [tuple(_plain(cell) for cell in row) for row in table[columns].itertuples(index=False)]
+        place = [*self.factors, "estimator", "estimand"]
+        shown = [name for name in json.loads(attrs["measures"]) if (table["measure"] == name).any()]
+        rows = []
+        for key, group in table.groupby(place, sort=False):
+            numbers = zip(group["measure"], group["value"].astype(float), group["mcse"].astype(float), strict=True)
+            cells = {str(name): with_error(value, error) for name, value, error in numbers}
+            rows.append((*map(_plain, key), *(cells.get(name, "") for name in shown)))
         title = f"{attrs['study']}: {attrs['replicates']} replicates per point"
-        notes = (f"failed replicates: {int(self.data.failed.sum())}",)
-        return render_table(Table(title, tuple(columns), tuple(rows), notes), digits=5)
+        notes = (
+            f"failed replicates: {int(self.data.failed.sum())}",
+            "in brackets: Monte Carlo standard error, in units of the last digit",
+        )
+        return render_table(Table(title, (*place, *shown), tuple(rows), notes), width=160)
 
 
 def _plain(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error in units of its last digit.
+
+    Examples
+    --------
+    >>> with_error(0.145832, 0.000091), with_error(5.1312, 0.0134), with_error(0.0, 0.0)
+    ('0.14583(9)', '5.131(13)', '0.0000')
+    """
+    if not np.isfinite(error) or error <= 0:
+        return f"{value:.4f}"
+    digits = max(0, -math.floor(math.log10(error)))
+    # Two digits of an error that starts with 1, where rounding to one would change it by a third.
+    digits += round(error * 10**digits) == 1
+    return f"{value:.{digits}f}({round(error * 10**digits)})"
 
 
 def assemble(
