@@ -2,6 +2,7 @@
 
 from . import core as core
 from . import errors as errors
+from . import plot as plot
 from ._design import Component as Component
 from ._design import Facet as Facet
 from ._labels._cells import count as count

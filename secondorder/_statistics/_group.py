@@ -340,8 +340,9 @@ class Group:
         mean = dict(zip(self.names, self.values.mean(0), strict=True))
         facets = self.design.names
         if len(facets) == 1 and len(set(self.design.weights[0])) == 1:
-            # The census draws the same level twice with probability 1/K; A_across leaves those pairs out.
-            distinct = 1.0 if self.design.populations[0] is not None else 1 - 1 / len(self.design.weights[0])
+            # A census draws the same level twice with probability 1/K (a list of M with 1/M): A_across leaves that out.
+            population = self.design.populations[0]
+            distinct = 1 - 1 / (len(self.design.weights[0]) if population is None else population)
             within = float(1 - mean["call"])
             return {"A_within": within, "A_across": float(within - mean[facets[0]] / distinct)}
         # Moebius inversion: D_S is the total less every component inside S.

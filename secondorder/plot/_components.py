@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder.errors import UndefinedError
-from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, tidy
+from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, short_label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,12 +48,14 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     palette = colours(parts)
     for row in range(len(groups)):
         group = data.isel(group=row)
-        _stack(ax, row + 0.19, group.estimate, parts, palette, hatched=False)
-        _stack(ax, row - 0.19, group.plugin, parts, palette, hatched=True)
-    ax.set_yticks(range(len(groups)), [label or "all calls" for label in groups])
+        _stack(ax, row - 0.19, group.estimate, parts, palette, hatched=False)
+        _stack(ax, row + 0.19, group.plugin, parts, palette, hatched=True)
+    ax.set_yticks(range(len(groups)), [short_label(label) or "all calls" for label in groups])
     ax.invert_yaxis()
     ax.axvline(0, color="#222222", linewidth=0.8)
-    ax.set_xlabel(f"disagreement of two calls ({data.attrs['kernel']} kernel); hatched: plug-in, plain: debiased")
+    ax.set_xlabel(
+        f"disagreement of two calls ({data.attrs['kernel']} kernel)\nplain bar: debiased; hatched bar: plug-in"
+    )
     _legend(ax, parts, palette)
     tidy(ax)
     return ax
@@ -112,7 +114,7 @@ def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, a
     labels = []
     for y, (group, name) in enumerate(rows):
         row = data.isel(group=group).sel(component=name)
-        label = str(data.group.values[group])
+        label = short_label(str(data.group.values[group]))
         labels.append(label if component is not None else f"{label}, {name}" if several else name)
         if not np.isnan(row.lower):
             ax.plot([float(row.lower), float(row.upper)], [y, y], color=palette[name], linewidth=2)
@@ -123,8 +125,8 @@ def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, a
     ax.axvline(0, color="#222222", linewidth=0.8)
     attrs = data.attrs
     ax.set_xlabel(
-        f"{component or 'component'}: dot debiased, with {100 * attrs['level']:g}% {attrs['interval']} band over "
-        f"{attrs['covers']}; diamond plug-in"
+        f"{component or 'component'} (diamond: plug-in)\n"
+        f"dot: debiased, with {100 * attrs['level']:g}% {attrs['interval']} band over {attrs['covers']}"
     )
     tidy(ax)
     return ax

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PLUGIN_GREY", "colours", "new_axes", "tidy", "to_svg"]
+__all__ = ["PLUGIN_GREY", "colours", "new_axes", "short_label", "tidy", "to_svg"]
 
 # Okabe and Ito's palette: distinguishable under the common kinds of colour blindness.
 CALL = "#0072B2"
@@ -46,6 +46,11 @@ def tidy(ax: Axes) -> None:
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def short_label(group: str) -> str:
+    """A group's label without its column's name, where it has one column: ``judge = qwen`` is ``qwen``."""
+    return group.partition(" = ")[2] if group.count(" = ") == 1 else group
 
 
 def to_svg(figure: Figure | Axes, *, identity: str = "secondorder") -> str:
