@@ -50,7 +50,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     number : int
         1 for the first attempt; 0 when the call was never sent.
     result : str
-        ``"completed"``, a reason for no completion, ``"not_called"`` or ``"reparsed"``.
+        ``"completed"``, a reason for no completion, ``"refused"`` (this stopped the judge), ``"unsent"`` (announced,
+        then the run stopped), ``"not_called"``, or ``"reparsed"`` (completed before, parsed later).
     outcome : Outcome or None
         Terminal outcome, when this row is terminal.
     sent : float or None
@@ -303,6 +304,8 @@ class Ledger:
             except BaseException as error:
                 self._failure = error
         for barrier in barriers:
+            if not barrier.done.set_running_or_notify_cancel():
+                continue
             if self._failure is None:
                 barrier.done.set_result(None)
             else:

@@ -59,10 +59,19 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingCall(msgspec.Struct, frozen=True):
-    """A planned call without terminal outcome, and the number of attempts announced for it so far."""
+    """A planned call without terminal outcome.
+
+    Attributes
+    ----------
+    announced : int
+        Highest attempt number announced so far.
+    used : int
+        Attempts that count against the law of retries.
+    """
 
     call: Call
-    attempts: int
+    announced: int
+    used: int
 
 
 class OutcomeCount(msgspec.Struct, frozen=True):
@@ -161,22 +170,21 @@ class LedgerReader:
     def pending(self, judge: str, *, after: int, limit: int) -> list[PendingCall]:
         """Next planned calls of a judge that have no terminal outcome, in send order, from rank ``after + 1``."""
         rows = self.query(
-            f"SELECT {_CALL}, (SELECT max(i.number) FROM intent i WHERE i.call = c.rank) FROM call c "
+            f"SELECT {_CALL}, (SELECT max(i.number) FROM intent i WHERE i.call = c.rank), {_USED} FROM call c "
             "WHERE c.rank > ? AND c.judge = ? AND NOT EXISTS "
             "(SELECT 1 FROM attempt a WHERE a.call = c.rank AND a.status IS NOT NULL) ORDER BY c.rank LIMIT ?",
             (after, judge, limit),
         )
-        return [PendingCall(self._call(row, bodies=True), row[-1] or 0) for row in rows]
+        return [PendingCall(self._call(row, bodies=True), row[-2] or 0, row[-1]) for row in rows]
 
-    def unknown(self) -> list[tuple[int, int]]:
-        """Announced attempts (rank, number) of open calls that left no record: their process ended before."""
-        return list(
-            self.query(
-                "SELECT i.call, i.number FROM intent i WHERE NOT EXISTS "
-                "(SELECT 1 FROM attempt a WHERE a.call = i.call AND a.status IS NOT NULL) AND NOT EXISTS "
-                "(SELECT 1 FROM attempt a WHERE a.call = i.call AND a.number = i.number AND a.status IS NULL)"
-            )
+    def unknown(self) -> list[tuple[int, int, int]]:
+        """Announced attempts of open calls that left no record, because their process ended: (rank, number, used)."""
+        rows = self.query(
+            f"SELECT c.rank, i.number, {_USED} FROM intent i JOIN call c ON c.rank = i.call WHERE NOT EXISTS "
+            "(SELECT 1 FROM attempt a WHERE a.call = i.call AND a.status IS NOT NULL) AND NOT EXISTS "
+            "(SELECT 1 FROM attempt a WHERE a.call = i.call AND a.number = i.number AND a.status IS NULL)"
         )
+        return [(rank, number, used) for rank, number, used in rows]
 
     def unparsed(self) -> list[Record]:
         """Completed attempts whose call has no outcome yet: the answer is here, its parser failed."""
@@ -200,16 +208,26 @@ class LedgerReader:
         """Attempts that were announced and ended, by (judge, result), warm-ups included."""
         rows = self.query(
             "SELECT c.judge, a.class, count(*) FROM attempt a JOIN call c ON c.rank = a.call "
-            "WHERE a.class NOT IN ('not_called', 'reparsed') GROUP BY 1, 2 ORDER BY 1, 2"
+            "WHERE a.class NOT IN ('not_called', 'reparsed', 'unsent') GROUP BY 1, 2 ORDER BY 1, 2"
         )
         return {(judge, result): count for judge, result, count in rows}
+
+    def judges(self) -> dict[str, int]:
+        """Judges that the planned calls name, and how many of their calls are warm-ups."""
+        rows = self.query("SELECT judge, sum(warmup) FROM call GROUP BY 1 ORDER BY 1")
+        return {str(judge): int(warmups) for judge, warmups in rows}
+
+    def complete(self) -> bool:
+        """Whether every planned call, warm-ups included, has its terminal outcome."""
+        ((ended,),) = self.query("SELECT count(*) FROM attempt WHERE status IS NOT NULL")
+        return bool(ended == self.n_calls)
 
     def usage(self) -> dict[str, tuple[int, int, int]]:
         """Per judge: calls sent at least once, prompt tokens and completion tokens of all answers."""
         rows = self.query(
             "SELECT c.judge, count(DISTINCT a.call), coalesce(sum(a.prompt_tokens), 0), "
             "coalesce(sum(a.completion_tokens), 0) FROM attempt a JOIN call c ON c.rank = a.call "
-            "WHERE a.class NOT IN ('not_called', 'reparsed') GROUP BY 1"
+            "WHERE a.class NOT IN ('not_called', 'reparsed', 'unsent') GROUP BY 1"
         )
         return {judge: (sent, prompt, completion) for judge, sent, prompt, completion in rows}
 
@@ -292,6 +310,11 @@ _CALL = (
     "c.codec, c.request, c.request_sha256"
 )
 _CALL_WIDTH = 12
+# A refusal of the whole judge (401 …) and an attempt that was announced but never sent are not held against the call.
+_USED = (
+    "(SELECT count(*) FROM attempt u "
+    "WHERE u.call = c.rank AND u.status IS NULL AND u.class NOT IN ('refused', 'unsent'))"
+)
 _ATTEMPT = (
     "a.number, a.class, a.status, a.reason, a.verdict, a.sent, a.latency_ms, a.http_status, a.headers, a.response_key, "
     "a.prompt_tokens, a.completion_tokens, a.response_sha256, a.error"

@@ -1,0 +1,392 @@
+"""One judge's part of a run: announce, send, retry by the frozen law, and end every call exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from itertools import groupby
+from typing import NamedTuple
+
+from secondorder._canon import blake2b_64, sha256_hex
+from secondorder.acquire._admission import Admission
+from secondorder.acquire._http import Exchange, JudgeLine
+from secondorder.acquire._ledger import Attempt, Ledger
+from secondorder.acquire._ledger_read import LedgerReader, PendingCall, read_ledger
+from secondorder.acquire._progress import Tally
+from secondorder.acquire._reading import Completion, Failure
+from secondorder.acquire._retry import Backoff, Pace
+from secondorder.acquire._spec import JudgeSpec, RetrySpec
+from secondorder.acquire._types import Call, Outcome
+from secondorder.errors import (
+    CorruptFileError,
+    EndpointError,
+    KeyRefusedError,
+    SecondOrderError,
+    SpecError,
+    StorageError,
+)
+
+__all__ = ["JudgeRun", "Parser", "Shared", "outcome_of"]
+
+Parser = Callable[[str, str, Call], Outcome]
+
+PAGE = 256
+AHEAD_S = 0.1
+MOST_AHEAD = 64
+"""Calls are announced this long before they are sent, so that no send waits for the disk, but few are announced when
+a crash comes."""
+
+FIRST_REJECTED = 10
+SILENT = 10
+"""A judge that rejects its first calls, or leaves this many calls in a row without answer, is stopped."""
+
+GRACE_S = 10.0
+
+Job = list[PendingCall]
+
+
+class Shared(NamedTuple):
+    """What all judges of a run share."""
+
+    ledger: Ledger
+    tally: Tally
+    admission: Admission
+    parse: Parser
+    retry: RetrySpec
+    backoff: Backoff
+    seed: int
+    halt_all: Callable[[], None]
+
+
+def outcome_of(completion: Completion, parse: Parser, call: Call) -> Outcome:
+    """Terminal outcome of a completed call: ⊥ where the protocol already says so, else what the parser says.
+
+    Raises
+    ------
+    SpecError
+        When the parser itself fails; the answer is stored and parsed again on resume.
+    """
+    if completion.bottom:
+        return Outcome("invalid", completion.bottom)
+    try:
+        return parse(completion.text, completion.finish_reason, call)
+    except SecondOrderError:
+        raise
+    except Exception as error:
+        raise SpecError(
+            f"the parser failed on call {call.id}: {type(error).__name__}: {error}",
+            remedy="the answer is stored: mend the parser and give the same command again",
+        ) from error
+
+
+class JudgeRun:
+    """Calls of one judge in one run.
+
+    Parameters
+    ----------
+    name, judge : str, JudgeSpec
+        Which judge.
+    shared : Shared
+        Ledger, tally, law and policy of the run.
+    answered : bool
+        Whether the judge completed a call in an earlier run.
+    sequential : bool
+        Whether the calls of a cell follow each other (``send = "by-cell"``).
+    """
+
+    def __init__(self, name: str, judge: JudgeSpec, shared: Shared, *, answered: bool, sequential: bool) -> None:
+        self.name = name
+        self._judge = judge
+        self._shared = shared
+        self._sequential = sequential
+        self._line = JudgeLine(name, judge)
+        self._pace = Pace(judge.requests_per_minute)
+        self._slots = asyncio.Semaphore(judge.concurrency)
+        self._loop = asyncio.get_running_loop()
+        self._halted = asyncio.Event()
+        self._error: SecondOrderError | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answered = answered
+        self._rejected = 0
+        self._silent = 0
+        self._sent = 0
+        self._began = self._loop.time()
+
+    def halt(self) -> None:
+        """Send nothing more; calls in flight may still end."""
+        self._halted.set()
+
+    async def run(self) -> None:
+        """Call what is pending, until everything has ended or the run is halted.
+
+        Raises
+        ------
+        EndpointError
+            When this judge had to be stopped; its other calls stay pending.
+        StorageError, CorruptFileError, SpecError
+            When the ledger or the parser failed; all judges are halted.
+        """
+        async with self._line, asyncio.TaskGroup() as group:
+            try:
+                await self._line.reach()
+                with read_ledger(self._shared.ledger.path) as reader:
+                    await self._start_all(reader, group)
+            except SecondOrderError as error:
+                self._fail(error)
+        if self._error is None and self._rejected and not self._answered and not self._halted.is_set():
+            self._error = self._useless("every call was rejected")
+        if self._error is not None:
+            raise self._error
+
+    async def _start_all(self, reader: LedgerReader, group: asyncio.TaskGroup) -> None:
+        async for job in self._announced(reader):
+            await self._slots.acquire()
+            if self._halted.is_set():
+                self._unsent(job[0])
+                self._slots.release()
+                continue
+            task = group.create_task(self._work(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _fail(self, error: SecondOrderError) -> None:
+        """Stop this judge; stop all when the cause is not the judge's alone."""
+        if self._error is None:
+            self._error = error
+        self.halt()
+        if not isinstance(error, EndpointError):
+            self._shared.halt_all()
+        # What still comes in could not be stored where the ledger failed; else it is worth a short wait.
+        self._loop.call_later(0.0 if isinstance(error, (StorageError, CorruptFileError)) else GRACE_S, self._cancel)
+
+    # -- which calls, and in what portions ----------------------------------------------------------------------------
+
+    async def _announced(self, reader: LedgerReader) -> AsyncIterator[Job]:
+        """Jobs whose first attempt is announced on disk; the next portion is stored while this one is sent."""
+        jobs = self._wanted(reader)
+        batch = await self._portion(jobs, self._judge.concurrency)
+        stored = self._announce(batch)
+        while batch:
+            ahead = await self._portion(jobs, self._ahead())
+            ahead_stored = self._announce(ahead)
+            await stored
+            for job in batch:
+                yield job
+            batch, stored = ahead, ahead_stored
+
+    def _ahead(self) -> int:
+        elapsed = max(self._loop.time() - self._began, AHEAD_S)
+        return min(MOST_AHEAD, 1 + int(AHEAD_S * self._sent / elapsed))
+
+    def _announce(self, batch: list[Job]) -> asyncio.Future[None]:
+        first = [(job[0].call.rank, job[0].announced + 1) for job in batch]
+        return asyncio.wrap_future(self._shared.ledger.intend(first))
+
+    async def _portion(self, jobs: AsyncIterator[Job], size: int) -> list[Job]:
+        portion: list[Job] = []
+        while len(portion) < size and (job := await anext(jobs, None)) is not None:
+            portion.append(job)
+        return portion
+
+    async def _wanted(self, reader: LedgerReader) -> AsyncIterator[Job]:
+        after, kept = -1, list[PendingCall]()
+        while not self._halted.is_set():
+            page = await asyncio.to_thread(reader.pending, self.name, after=after, limit=PAGE)
+            jobs = [list(group) for _, group in groupby(kept + page, key=self._cell)]
+            # The last cell may go on on the next page.
+            kept = jobs.pop() if page and self._sequential else []
+            for job in jobs:
+                while job and not self._admit(job[0]):
+                    del job[0]
+                if job:
+                    yield job
+            if not page:
+                return
+            after = page[-1].call.rank
+            await asyncio.wrap_future(self._shared.ledger.intend(()))  # a long row of not_called must not pile up
+
+    def _cell(self, pending: PendingCall) -> object:
+        call = pending.call
+        return (call.item, call.prompt, call.order) if self._sequential else call.rank
+
+    def _admit(self, pending: PendingCall) -> bool:
+        reason = self._shared.admission.admit(pending.call, sent_before=pending.announced > 0)
+        if not reason:
+            return True
+        number, outcome = 0, Outcome("not_called", reason)
+        if pending.used:  # it was called in an earlier run, without completion
+            number, outcome = pending.announced, Outcome("no_completion", "interrupted")
+        self._record(pending.call, number, "not_called", outcome=outcome)
+        return False
+
+    # -- one call -----------------------------------------------------------------------------------------------------
+
+    async def _work(self, job: Job) -> None:
+        try:
+            await self._call(job[0])
+            for pending in job[1:]:
+                if self._halted.is_set():
+                    break
+                if self._admit(pending):
+                    await self._announce([[pending]])
+                    await self._call(pending)
+        except SecondOrderError as error:
+            self._fail(error)
+        finally:
+            self._slots.release()
+
+    async def _call(self, pending: PendingCall) -> None:
+        """Attempts of one call, by the frozen law; the first is announced already."""
+        call, law = pending.call, self._shared.retry
+        if sha256_hex(call.request) != call.request_sha256:
+            raise CorruptFileError(
+                f"the stored request of call {call.id} has changed",
+                place=str(self._shared.ledger.path),
+                remedy="restore a copy of the ledger, or give a new --out",
+            )
+        if not await self._turn():
+            return self._unsent(pending)
+        began, used, number = self._loop.time(), pending.used, pending.announced
+        while True:
+            used, number = used + 1, number + 1
+            exchange = await self._exchange(call, number, last=used >= law.attempts)
+            reading = exchange.reading
+            if isinstance(reading, Completion):
+                return self._complete(call, number, exchange, reading)
+            if reading.remedy == "fatal":
+                self._record(call, number, "refused", exchange)
+                raise self._refused(reading, exchange.status)
+            if reading.remedy == "rejected":
+                self._record(call, number, "rejected", exchange, Outcome("no_completion", "rejected"))
+                return self._count_rejection(reading)
+            wait_s = self._shared.backoff.wait_s(self._shared.seed, call.id, used, exchange.asked_s)
+            if exchange.asked_s is not None:
+                self._pace.hold(self._loop.time() + min(exchange.asked_s, law.give_up_after_s))
+            if used >= law.attempts or self._loop.time() - began + wait_s > law.give_up_after_s:
+                self._record(call, number, reading.reason, exchange, Outcome("no_completion", reading.reason))
+                return self._count_silence(reading)
+            self._record(call, number, reading.reason, exchange)
+            if not (await self._pause(wait_s) and await self._turn()):
+                return None
+            self._shared.tally.retries += 1
+            await asyncio.wrap_future(self._shared.ledger.intend([(call.rank, number + 1)]))
+
+    async def _exchange(self, call: Call, number: int, *, last: bool) -> Exchange:
+        tally = self._shared.tally
+        tally.in_flight += 1
+        self._sent += 1
+        try:
+            return await self._line.send(call.request)
+        except asyncio.CancelledError:
+            # Sent, and we hung up: unknown outcome, as after a crash.
+            with suppress(SecondOrderError):
+                outcome = Outcome("no_completion", "interrupted") if last else None
+                self._record(call, number, "interrupted", outcome=outcome)
+            raise
+        finally:
+            tally.in_flight -= 1
+
+    def _complete(self, call: Call, number: int, exchange: Exchange, completion: Completion) -> None:
+        self._answered = True
+        self._silent = 0
+        self._shared.admission.pay(self.name, completion)
+        try:
+            outcome = outcome_of(completion, self._shared.parse, call)
+        except SecondOrderError:
+            self._record(call, number, "completed", exchange)
+            raise
+        self._record(call, number, "completed", exchange, outcome)
+
+    def _record(
+        self, call: Call, number: int, result: str, exchange: Exchange | None = None, outcome: Outcome | None = None
+    ) -> None:
+        self._shared.ledger.record(attempt_of(call, number, result, exchange, outcome))
+        if outcome is not None:
+            if not call.warmup:
+                self._shared.tally.end(outcome)
+            self._shared.admission.observe(call, outcome)
+
+    def _unsent(self, pending: PendingCall) -> None:
+        with suppress(StorageError):
+            self._record(pending.call, pending.announced + 1, "unsent")
+
+    async def _turn(self) -> bool:
+        """Wait for a place under the rate limit; False when the run was halted meanwhile."""
+        return await self._pause(self._pace.reserve(self._loop.time()))
+
+    async def _pause(self, seconds: float) -> bool:
+        if seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._halted.wait(), seconds)
+        return not self._halted.is_set()
+
+    # -- when the judge as a whole fails ------------------------------------------------------------------------------
+
+    def _count_rejection(self, failure: Failure) -> None:
+        self._rejected += 1
+        self._silent = 0
+        if not self._answered and self._rejected >= FIRST_REJECTED:
+            raise self._useless(f"the first {self._rejected} calls were all rejected ({failure.detail})")
+
+    def _count_silence(self, failure: Failure) -> None:
+        if failure.reason in ("connection", "http_error", "rate_limited"):
+            self._silent += 1
+        if self._silent >= SILENT:
+            raise self._useless(f"{self._silent} calls in a row got no answer ({failure.detail})")
+
+    def _useless(self, problem: str) -> EndpointError:
+        return EndpointError(
+            problem, place=self._place, remedy=f"mend the server or the judge's settings, then {_AGAIN}"
+        )
+
+    def _refused(self, failure: Failure, status: int | None) -> EndpointError:
+        if status in (401, 403):
+            key = self._judge.key_env
+            remedy = "name the key's variable in key_env" if key is None else f"check the key in {key}"
+            return KeyRefusedError(failure.detail, place=self._place, remedy=f"{remedy}, then {_AGAIN}")
+        remedy = {404: "check base_url and model", 402: "settle the account", 429: "settle the account"}.get(
+            status or 0, "check base_url"
+        )
+        return EndpointError(failure.detail, place=self._place, remedy=f"{remedy}, then {_AGAIN}")
+
+    @property
+    def _place(self) -> str:
+        return f"judge {self.name!r} at {self._judge.base_url}"
+
+
+_AGAIN = "give the same command again: what is stored is kept"
+
+
+def attempt_of(
+    call: Call, number: int, result: str, exchange: Exchange | None = None, outcome: Outcome | None = None
+) -> Attempt:
+    """Ledger row of an attempt; without an exchange, of what never came to one."""
+    if exchange is None:
+        return Attempt(call=call.rank, number=number, result=result, outcome=outcome)
+    reading = exchange.reading
+    usage = reading if isinstance(reading, Completion) else None
+    return Attempt(
+        call=call.rank,
+        number=number,
+        result=result,
+        outcome=outcome,
+        sent=exchange.sent,
+        latency_ms=exchange.latency_ms,
+        http_status=exchange.status,
+        headers=exchange.headers,
+        response=exchange.body,
+        response_key=_signed(blake2b_64(usage.id)) if usage is not None and usage.id else None,
+        prompt_tokens=None if usage is None else usage.prompt_tokens,
+        completion_tokens=None if usage is None else usage.completion_tokens,
+        error=reading.detail if isinstance(reading, Failure) else "",
+    )
+
+
+def _signed(value: int) -> int:
+    """Fit an unsigned 64-bit hash into SQLite's signed integer."""
+    return value - 2**64 if value >= 2**63 else value
