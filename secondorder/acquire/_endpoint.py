@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from secondorder.acquire._reading import Reading
 from secondorder.acquire._spec import JudgeSpec
@@ -106,7 +107,7 @@ def build_body(judge: JudgeSpec, messages: Sequence[Mapping[str, str]], seed: in
 
 
 def request_url(judge: JudgeSpec) -> str:
-    """Address that a judge's calls are posted to.
+    """Address that a judge's calls are posted to; a query in ``base_url`` (as in Azure) stays behind the path.
 
     Examples
     --------
@@ -114,4 +115,5 @@ def request_url(judge: JudgeSpec) -> str:
     >>> request_url(JudgeSpec(endpoint="openai-chat", base_url="http://127.0.0.1:8000/v1/", model="m"))
     'http://127.0.0.1:8000/v1/chat/completions'
     """
-    return judge.base_url.rstrip("/") + endpoint_of(judge).path
+    base = urlsplit(judge.base_url)
+    return urlunsplit(base._replace(path=base.path.rstrip("/") + endpoint_of(judge).path))

@@ -73,7 +73,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 def check_judge(name: str, judge: JudgeSpec) -> None:
-    """Check what can be checked before the first send: endpoint kind, address, key.
+    """Check what only the machine that sends can know: that the key is there, that the address can be one.
 
     Raises
     ------
@@ -82,14 +82,12 @@ def check_judge(name: str, judge: JudgeSpec) -> None:
     """
     place = f"[judges.{name}]"
     try:
-        endpoint_of(judge)
-    except SpecError as error:
-        raise SpecError(error.problem, place=place, remedy=error.remedy) from None
-    address = _split(judge.base_url)
-    if address is None or address.scheme not in ("http", "https") or not address.hostname:
+        address = urlsplit(request_url(judge))
+        reachable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:  # of a port that is no number
+        reachable = False
+    if not reachable:
         raise SpecError(f"base_url is {judge.base_url!r}", place=place, remedy="write http://host:port/v1 or https://…")
-    if address.username or address.password:
-        raise SpecError("base_url holds a user name", place=place, remedy="give the key through key_env")
     key = _key(judge)
     if judge.key_env is not None and not key:
         raise SpecError(f"environment variable {judge.key_env} is not set", place=place, remedy="put the key into it")
@@ -225,15 +223,6 @@ def _failure_of(error: Exception) -> Failure:
     if isinstance(error, aiohttp.ClientResponseError):
         return Failure("malformed", "retry", f"not an HTTP answer: {error.message}"[:300])
     return Failure("connection", "retry", detail)
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        address = urlsplit(url)
-        address.port  # noqa: B018  (a property that raises for a port that is no number)
-    except ValueError:
-        return None
-    return address
 
 
 def _proxy(address: SplitResult) -> str | None:

@@ -10,6 +10,7 @@ import msgspec
 from secondorder._canon import sha256_hex, sha256_lines
 from secondorder._schema import INVALID_REASONS, MISSING_REASONS, NOT_CALLED_REASONS
 from secondorder.acquire._ledger_read import LedgerReader, read_ledger
+from secondorder.acquire._seeds import call_id
 from secondorder.errors import CorruptFileError
 
 __all__ = ["Difference", "verify_ledger"]
@@ -84,6 +85,9 @@ def _calls(ledger: LedgerReader) -> Iterator[Difference]:
             if call.rank != count:
                 wrong.append(Difference(f"call {call.id}", f"rank {count}", f"rank {call.rank}"))
             count += 1
+            identity = call_id(call.judge, call.item, call.prompt, call.order, call.repeat)
+            if identity != call.id:
+                wrong.append(Difference(f"call {call.id} identity", call.id, identity))
             digest = sha256_hex(call.request)
             if digest != call.request_sha256:
                 wrong.append(Difference(f"call {call.id} request", call.request_sha256, digest))

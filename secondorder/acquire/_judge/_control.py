@@ -50,10 +50,11 @@ class SimulatedJudge:
 
     Examples
     --------
+    >>> from secondorder.acquire._judge import messages_key
     >>> law = {messages_key([{"role": "user", "content": "A or B?"}]): {"A": 0.75, "B": 0.25}}
-    >>> with SimulatedJudge(law) as judge:                                      # doctest: +SKIP
+    >>> with SimulatedJudge(law, process=False) as judge:
     ...     judge.base_url
-    'http://127.0.0.1:40123/v1'
+    'http://127.0.0.1:...'
     """
 
     def __init__(

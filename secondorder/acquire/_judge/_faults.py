@@ -101,7 +101,7 @@ def fault_of_header(value: str) -> Fault:
     --------
     >>> fault = fault_of_header("status; status=429; retry_after=2")
     >>> fault.status, fault.retry_after
-    (429, 2.0)
+    (429, '2')
     """
     kind, *rest = (part.strip() for part in value.split(";"))
     fields = dict(part.partition("=")[::2] for part in rest)

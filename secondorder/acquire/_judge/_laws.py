@@ -29,7 +29,7 @@ def messages_key(messages: Sequence[Mapping[str, object]]) -> str:
     Examples
     --------
     >>> messages_key([{"role": "user", "content": "A or B?"}])[:16]
-    '4dfb2b30d11a0372'
+    '048446eeba3a2144'
     """
     return sha256_hex(canonical_json([dict(message) for message in messages]))
 
