@@ -229,9 +229,9 @@ class Decomposition:
             covers=settings.covers,
             interval=settings.interval,
             level=settings.level,
-            facets=list(first.design.names),
-            standard=[component.name for component in standard_components(first.design.names)],
         )
+        standard = {component.name for component in standard_components(first.design.names)}
+        dataset["standard"] = ("component", [name in standard for name in first.names])
         return dataset
 
     def items_dataset(self) -> xr.Dataset:

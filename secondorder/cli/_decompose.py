@@ -132,22 +132,28 @@ def decompose(
         "missing": missing,
     }
     cube = open_source(source, columns)
-    result = run(
-        cube,
-        kernel=kernel,
-        invalid=parse_invalid_as(invalid_as),
-        pairs=pairs,
-        covers=covers,
-        interval=interval,
-        level=level,
-        draws=draws,
-        seed=seed,
-        tau=tau,
-        incomplete=incomplete,
-    )
+    options: dict[str, Any] = {
+        "kernel": kernel,
+        "invalid": parse_invalid_as(invalid_as),
+        "pairs": pairs,
+        "covers": covers,
+        "interval": interval,
+        "level": level,
+        "draws": draws,
+        "seed": seed,
+        "tau": tau,
+        "incomplete": incomplete,
+    }
+    tree = None
+    if any(path.suffix in (".nc", ".html") for path in outputs):
+        from secondorder._statistics._tree import estimate_all
+
+        result, tree = estimate_all(cube, options)
+    else:
+        result = run(cube, **options)
     if not result.settings.classes_declared:
         valid = [label for label in result.settings.classes if label != BOTTOM]
         print(f"note: --classes not given; classes found: {', '.join(valid)}", file=sys.stderr)
-    write_decomposition(result, outputs)
+    write_decomposition(result, tree, outputs)
     show_decomposition(result, format)
     return 0

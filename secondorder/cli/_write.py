@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from secondorder.errors import InputError, StorageError
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from secondorder._statistics._decomposition import Decomposition
 
 __all__ = ["check_outputs", "show_decomposition", "write_decomposition", "write_text"]
@@ -46,21 +48,21 @@ def show_decomposition(result: Decomposition, form: str) -> None:
         print(result)
 
 
-def write_decomposition(result: Decomposition, paths: Sequence[Path]) -> None:
-    """Write a decomposition to every path, by suffix."""
+def write_decomposition(result: Decomposition, tree: xr.DataTree | None, paths: Sequence[Path]) -> None:
+    """Write a decomposition to every path, by suffix; `tree` serves ``.nc`` and ``.html``."""
     for path in paths:
         if path.suffix == ".json":
             write_text(path, _json(result) + "\n")
         elif path.suffix == ".csv":
             write_text(path, _csv(result))
-        elif path.suffix == ".nc":
+        elif tree is not None and path.suffix == ".nc":
             from secondorder._statistics._tree import save_estimates
 
-            save_estimates(result, path)
-        else:
-            from secondorder.report import write_report
+            save_estimates(tree, path)
+        elif tree is not None:
+            from secondorder.report import report_html
 
-            write_report(result, path)
+            write_text(path, report_html(tree))
 
 
 def write_text(path: Path, text: str) -> None:

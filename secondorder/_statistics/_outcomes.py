@@ -1,0 +1,140 @@
+"""What became of the calls: outcomes with reasons, match with gold, and signs that something went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._labels._attributes import class_labels, load
+from secondorder._labels._cube import groups
+from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
+
+__all__ = ["gold_match", "integrity", "outcome_counts"]
+
+
+def outcome_counts(cube: xr.Dataset) -> xr.Dataset:
+    """Planned calls of every group by outcome and reason.
+
+    Returns
+    -------
+    Dataset, dims (group, outcome)
+        ``count``; an outcome is a status, followed by its reason: ``invalid: truncated``.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for by, part in groups(cube):
+        status, reason = load(part["status"]), load(part["reason"])
+        counts = {}
+        for code, word in enumerate(STATUS):
+            for why in np.unique(reason[status == code]):
+                label = f"{word}: {REASONS[why]}" if why else word
+                counts[label] = int(((status == code) & (reason == why)).sum())
+        found[_group_label(by)] = counts
+    order = [f"{word}: {why}" if why else word for word in STATUS for why in REASONS]
+    outcomes = [label for label in order if any(label in counts for counts in found.values())]
+    table = [[counts.get(label, 0) for label in outcomes] for counts in found.values()]
+    return xr.Dataset({"count": (("group", "outcome"), table)}, coords={"group": list(found), "outcome": outcomes})
+
+
+def gold_match(cube: xr.Dataset) -> xr.Dataset:
+    """Share of completed calls that give the gold label, where items have one; a tie or ⊥ is no match.
+
+    Returns
+    -------
+    Dataset, dims (group)
+        ``match``, ``n_calls``, ``n_items``; empty where the cube has no gold labels.
+    """
+    if "gold" not in cube.coords:
+        return xr.Dataset()
+    classes = class_labels(cube)
+    labels, match, calls, items = [], [], [], []
+    for by, part in groups(cube):
+        codes = load(part["verdict"].transpose(ITEM, ...))
+        gold = np.array([classes.index(label) if label in classes else CODE_MISSING for label in part["gold"].values])
+        known = gold != CODE_MISSING
+        codes, gold = codes[known], gold[known]
+        done = codes != CODE_MISSING
+        hits = (codes == gold.reshape(-1, *(1,) * (codes.ndim - 1))) & done
+        labels.append(_group_label(by))
+        match.append(hits.sum() / done.sum() if done.any() else np.nan)
+        calls.append(int(done.sum()))
+        items.append(int(known.sum()))
+    return xr.Dataset(
+        {"match": ("group", match), "n_calls": ("group", calls), "n_items": ("group", items)}, coords={"group": labels}
+    )
+
+
+def integrity(cube: xr.Dataset) -> xr.Dataset:
+    """Whether the design was covered, what it took, and what looks like a copy or a drift.
+
+    Returns
+    -------
+    Dataset, dims (group)
+        ``planned``, ``completed``, ``not_called``, ``cells``, ``cells_short`` (fewer than two completed calls);
+        ``attempts`` and ``retried`` where the cube carries attempts; ``repeated_ids`` (calls that share a response id
+        with another call) where it carries ids; ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks:
+        the largest change of a class's probability from the first to the last call sent, compared within cells.
+    """
+    rows = []
+    labels = []
+    for by, part in groups(cube):
+        labels.append(_group_label(by))
+        codes = load(part["verdict"].transpose(..., REPEAT))
+        status = load(part["status"])
+        done = (codes != CODE_MISSING).sum(-1)
+        row: dict[str, Any] = {
+            "planned": int(codes.size),
+            "completed": int(done.sum()),
+            "not_called": int((status == STATUS.index("not_called")).sum()),
+            "cells": int(done.size),
+            "cells_short": int((done < 2).sum()),
+        }
+        if "attempts" in part:
+            attempts = load(part["attempts"])
+            row["attempts"] = int(attempts[attempts > 0].sum())
+            row["retried"] = int((attempts > 1).sum())
+        if "response_key" in part:
+            keys = load(part["response_key"])
+            keys = keys[keys != ""]
+            _, counts = np.unique(keys.astype(str), return_counts=True)
+            row["repeated_ids"] = int(counts[counts > 1].sum())
+        if "send_rank" in part:
+            rank = load(part["send_rank"].transpose(*part["verdict"].transpose(..., REPEAT).dims))
+            row |= _drift(codes, rank, class_labels(part))
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return xr.Dataset(
+        {name: ("group", [row.get(name, np.nan) for row in rows]) for name in names}, coords={"group": labels}
+    )
+
+
+def _drift(codes: NDArray[Any], rank: NDArray[Any], classes: tuple[str, ...]) -> dict[str, Any]:
+    """Largest slope of a class's indicator on send rank (scaled to the whole run), both centred within cells."""
+    done = codes != CODE_MISSING
+    span = float(rank.max() - rank.min()) or 1.0
+    time = _centred(np.where(done, rank / span, 0.0), done)
+    weight = float((time**2).sum())
+    best = {"drift": np.nan, "drift_se": np.nan, "drift_class": ""}
+    if weight == 0:
+        return best
+    largest = -1.0
+    for code, label in enumerate(classes):
+        hit = _centred(np.where(done, codes == code, 0.0), done)
+        slope = float((time * hit).sum()) / weight
+        residual = float(((time * (hit - slope * time)) ** 2).sum()) ** 0.5 / weight
+        z = abs(slope) / residual if residual > 0 else 0.0
+        if z > largest:
+            largest = z
+            best = {"drift": slope, "drift_se": residual, "drift_class": BOTTOM if label == BOTTOM else label}
+    return best
+
+
+def _centred(values: NDArray[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+    mean = values.sum(-1, keepdims=True) / np.maximum(done.sum(-1, keepdims=True), 1)
+    return np.where(done, values - mean, 0.0)
+
+
+def _group_label(by: dict[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in by.items())

@@ -1,0 +1,229 @@
+"""Everything that a report shows, in one labelled tree: ``estimates.nc``."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from secondorder._design import standard_components
+from secondorder._labels._identity import cube_digest
+from secondorder._schema import ESTIMATES_SCHEMA, check_schema
+from secondorder._statistics._decompose import decompose
+from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._group import Group
+from secondorder._statistics._outcomes import gold_match, integrity, outcome_counts
+from secondorder._statistics._sensitivity import prefixes, sensitivity
+from secondorder._version import __version__
+from secondorder.core._intervals import item_errors, t_interval
+from secondorder.errors import CorruptFileError, InputError, StorageError
+
+__all__ = ["estimate_all", "open_estimates", "save_estimates"]
+
+
+def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decomposition, xr.DataTree]:
+    """Decompose a cube and compute everything else that the report shows.
+
+    Parameters
+    ----------
+    cube : Dataset
+    options : mapping
+        Arguments of :func:`secondorder.decompose`.
+
+    Returns
+    -------
+    decomposition : Decomposition
+    tree : DataTree
+        Schema ``secondorder.estimates/1``: ``/components``, ``/strata``, ``/items``, ``/prefixes``, ``/sensitivity``,
+        ``/outcomes``, ``/gold``, ``/integrity``, ``/comparison`` and ``/provenance``.
+    """
+    result = decompose(cube, **options)
+    parts: dict[str, xr.Dataset] = {
+        "components": _components(result),
+        "strata": _strata(result),
+        "items": _items(result),
+        "prefixes": prefixes(cube, options),
+        "sensitivity": sensitivity(cube, options),
+        "outcomes": outcome_counts(cube) if "status" in cube else xr.Dataset(),
+        "gold": gold_match(cube),
+        "integrity": integrity(cube) if "status" in cube else xr.Dataset(),
+        **_comparison(result),
+        "provenance": _provenance(cube, result),
+    }
+    tree = xr.DataTree.from_dict({f"/{name}": part for name, part in parts.items()})
+    tree.attrs["schema"] = ESTIMATES_SCHEMA
+    return result, tree
+
+
+def save_estimates(tree: xr.DataTree, path: str | os.PathLike[str]) -> None:
+    """Write the tree to a NetCDF file, whole or not at all.
+
+    Raises
+    ------
+    StorageError
+        When the disk refuses.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".nc")
+        os.close(handle)
+        try:
+            tree.to_netcdf(name, engine="h5netcdf")
+            os.chmod(name, 0o644)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"it cannot be written ({error.strerror or error})", place=str(target), remedy="make room and run again"
+        ) from error
+
+
+def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:
+    """Read a tree written by :func:`save_estimates` into memory.
+
+    Raises
+    ------
+    InputError
+        When there is no such file, or its schema is another one or newer.
+    CorruptFileError
+        When it does not read.
+    """
+    if not Path(path).is_file():
+        raise InputError("there is no such file", place=str(path), remedy="run secondorder decompose first")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            loaded = tree.load().copy(deep=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise CorruptFileError(
+            f"it does not read as NetCDF ({error})", place=str(path), remedy="decompose the cube again"
+        ) from error
+    check_schema(loaded.attrs.get("schema"), ESTIMATES_SCHEMA, place=str(path))
+    return loaded
+
+
+def _components(result: Decomposition) -> xr.Dataset:
+    data = result.to_dataset()
+    leads = [_lead(group, result.settings.level) for group in result.groups]
+    for name in _Lead._fields:
+        data[name] = ("group", [getattr(lead, name) for lead in leads])
+    return data
+
+
+class _Lead(NamedTuple):
+    """The largest component, and the band of its difference to the next: is the order of the sources settled?"""
+
+    largest: str = ""
+    second: str = ""
+    lead: float = np.nan
+    lead_lower: float = np.nan
+    lead_upper: float = np.nan
+
+
+def _lead(group: Group, level: float) -> _Lead:
+    standard = {component.name for component in standard_components(group.design.names)} - {"total"}
+    means = {name: value for name, value in zip(group.names, group.values.mean(0), strict=True) if name in standard}
+    if len(means) < 2 or np.isnan(list(means.values())).any():
+        return _Lead()
+    first, second = sorted(means, key=lambda name: -means[name])[:2]
+    gap = (group.values[:, group.index(first)] - group.values[:, group.index(second)])[:, None]
+    band = t_interval(item_errors(gap, group.strata_codes, group.scale), level)
+    return _Lead(first, second, float(gap.mean()), float(band.lower[0]), float(band.upper[0]))
+
+
+def _strata(result: Decomposition) -> xr.Dataset:
+    found = []
+    for group in result.groups:
+        parts = group.by_stratum()
+        if not parts:
+            continue
+        label = Decomposition(result.settings, (group,)).to_dataset().group.values
+        stacked = xr.concat(
+            [Decomposition(result.settings, (part,)).to_dataset() for part in parts.values()],
+            dim="stratum",
+            coords="minimal",
+            compat="override",
+            join="override",
+        )
+        found.append(stacked.assign_coords(stratum=list(parts), group=label))
+    if not found:
+        return xr.Dataset()
+    wanted = ["estimate", "plugin", "lower", "upper", "n_items"]
+    return xr.concat([part[wanted] for part in found], dim="group", join="outer", coords="minimal", compat="override")
+
+
+def _items(result: Decomposition) -> xr.Dataset:
+    data = result.items_dataset()
+    strata = {
+        item: stratum
+        for group in result.groups
+        if group.strata is not None
+        for item, stratum in zip(group.items, group.strata, strict=True)
+    }
+    if strata:
+        data = data.assign_coords(stratum=("item", [strata[item] for item in data.item.values]))
+    return data
+
+
+def _comparison(result: Decomposition) -> dict[str, xr.Dataset]:
+    compared = result.comparison
+    if compared is None:
+        reason = result.comparison_reason
+        return {"comparison": xr.Dataset(attrs={} if reason is None else {"reason": reason})}
+    differences = xr.Dataset(
+        {
+            name: ("difference", [getattr(entry, name) for entry in compared.differences])
+            for name in ("component", "estimate", "plugin", "lower", "upper", "reason")
+        }
+    )
+    for name in ("a", "b"):
+        differences[name] = ("difference", [_text(getattr(entry, name)) for entry in compared.differences])
+    rankings = xr.Dataset(
+        {
+            "debiased": (("component", "place"), [[_text(by) for by in entry.debiased] for entry in compared.rankings]),
+            "plugin": (("component", "place"), [[_text(by) for by in entry.plugin] for entry in compared.rankings]),
+            "top_differs": ("component", [entry.top_differs for entry in compared.rankings]),
+        },
+        coords={"component": [entry.component for entry in compared.rankings]},
+    )
+    return {
+        "comparison": xr.Dataset(attrs={"n_items": compared.n_items}),
+        "comparison/differences": differences,
+        "comparison/rankings": rankings,
+    }
+
+
+def _provenance(cube: xr.Dataset, result: Decomposition) -> xr.Dataset:
+    return xr.Dataset(
+        attrs={
+            "version": __version__,
+            "cube": cube_digest(cube),
+            "settings": json.dumps(result.settings.to_dict(), ensure_ascii=False),
+            "source": json.dumps(dict(result.source), ensure_ascii=False),
+            "groups": json.dumps(
+                [
+                    {
+                        "by": dict(group.by),
+                        "facets": {name: info.to_dict() for name, info in group.facets.items()},
+                        "repeats": list(group.repeats),
+                        "items_dropped": [dict(entry) for entry in group.items_dropped],
+                        "notes": list(group.notes),
+                        "undefined": [entry.to_dict() for entry in group.undefined],
+                    }
+                    for group in result.groups
+                ],
+                ensure_ascii=False,
+            ),
+        }
+    )
+
+
+def _text(by: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in by.items())
