@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from secondorder._canon import blake2b_64, sha256_hex, sha256_lines
@@ -12,15 +13,15 @@ from secondorder.acquire._endpoint import build_body
 from secondorder.acquire._facets import facet_levels
 from secondorder.acquire._items import Item
 from secondorder.acquire._layout import Layout
-from secondorder.acquire._manifest import describe
+from secondorder.acquire._manifest import describe, manifest_bytes
 from secondorder.acquire._prompts import NULL_PREFIX, Prompt, build_prompts, render
 from secondorder.acquire._seeds import call_id
 from secondorder.acquire._spec import AuditSpec
-from secondorder.acquire._types import Call
-from secondorder.acquire._verdict import Reader, make_reader
+from secondorder.acquire._types import Call, Outcome
+from secondorder.acquire._verdict import make_reader
 from secondorder.errors import SpecError
 
-__all__ = ["Calls", "Plan", "is_null", "make_readers", "plan"]
+__all__ = ["Calls", "Plan", "is_null", "make_parse", "plan"]
 
 
 def is_null(prompt: str) -> bool:
@@ -133,14 +134,22 @@ def plan(spec: AuditSpec, items: Sequence[Item]) -> Plan:
         "warmup_calls": len(calls) - designed - hidden,
         "calls_sha256": sha256_lines(f"{call.id}\t{call.request_sha256}".encode() for call in calls),
     }
-    return Plan(spec, manifest, calls, _notes(spec, items, len(calls), manifest))
+    return Plan(spec, json.loads(manifest_bytes(manifest)), calls, _notes(spec, items, len(calls)))
 
 
-def make_readers(spec: AuditSpec) -> dict[str, Reader]:
-    """The reader of every prompt label, those of the null block included (they read as the first wording does)."""
+def make_parse(spec: AuditSpec) -> Callable[[str, str, Call], Outcome]:
+    """What an answer means: ``parse(text, finish_reason, call)`` of a completed call, by the contract of its wording.
+
+    Calls of the null block read as the first wording does.
+    """
     prompts = build_prompts(spec)
     readers = {prompt.id: make_reader(complete(prompt.verdict)) for prompt in prompts}
-    return readers | dict.fromkeys(_hidden_ids(spec), readers[prompts[0].id])
+    first = prompts[0].id
+
+    def parse(text: str, finish_reason: str, call: Call) -> Outcome:
+        return readers[first if is_null(call.prompt) else call.prompt](text, finish_reason, call.order)
+
+    return parse
 
 
 def _hidden_ids(spec: AuditSpec) -> list[str]:
@@ -180,7 +189,7 @@ def _prove_rendered(spec: AuditSpec, item: Item, prompts: Sequence[Prompt]) -> N
         )
 
 
-def _notes(spec: AuditSpec, items: Sequence[Item], planned: int, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(spec: AuditSpec, items: Sequence[Item], planned: int) -> tuple[str, ...]:
     notes = []
     limit = spec.limits.calls
     if limit is not None and planned > limit:

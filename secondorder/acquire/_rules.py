@@ -37,7 +37,7 @@ def check_spec(spec: AuditSpec, *, file: str = "audit.toml") -> None:
         raise SpecError("no judge is given", place=f"{file} [judges]", remedy="write a table [judges.NAME]")
     for name, judge in spec.judges.items():
         _check_judge(name, judge, f"{file} [judges.{name}]")
-    for rule in (_check_items, _check_design, _check_verdicts, _check_null, _check_stop, _check_analysis):
+    for rule in _RULES:
         rule(spec, file)
 
 
@@ -110,7 +110,7 @@ def _check_items(spec: AuditSpec, file: str) -> None:
         raise SpecError("per_stratum and limit are both given", place=place, remedy="keep one of them")
 
 
-def _check_design(spec: AuditSpec, file: str) -> None:
+def _check_orders(spec: AuditSpec, file: str) -> None:
     design, place = spec.design, f"{file} [design]"
     if spec.items.pair is not None and not design.orders:
         raise SpecError("orders are missing", place=place, remedy='with items.pair write orders = ["AB", "BA"]')
@@ -122,6 +122,9 @@ def _check_design(spec: AuditSpec, file: str) -> None:
         )
     if len(set(design.orders)) < len(design.orders):
         raise SpecError(f"orders are {design.orders}", place=place, remedy="name each order once")
+
+
+def _check_facets(spec: AuditSpec, file: str) -> None:
     for facet in facet_levels(spec):
         own = facet not in ("prompt", "order")
         taken = RESERVED_FACETS | {"judge", "prompt", "order"} if own else RESERVED_FACETS
@@ -242,3 +245,6 @@ def _check_invalid(invalid: str | InvalidScore, numeric: bool, place: str) -> No
         raise SpecError(
             f"invalid is {kind}, and the kernel has no scores", place=place, remedy='say "class" or "missing"'
         )
+
+
+_RULES = (_check_items, _check_orders, _check_verdicts, _check_facets, _check_null, _check_stop, _check_analysis)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from secondorder.acquire._parsers import make_parser
-from secondorder.acquire._reading import Completion
 from secondorder.acquire._spec import VerdictSpec
 from secondorder.acquire._texts import SPACE
 from secondorder.acquire._types import Outcome
@@ -18,8 +17,8 @@ SECOND = "second"
 CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
 """Finish reasons that mean: cut at the token limit."""
 
-Reader = Callable[[Completion, str], Outcome]
-"""``read(completion, order)``: the outcome of a completed call."""
+Reader = Callable[[str, str, str], Outcome]
+"""``read(text, finish_reason, order)``: the outcome of a completed call."""
 
 
 def restore(meaning: str, order: str) -> str:
@@ -38,23 +37,27 @@ def restore(meaning: str, order: str) -> str:
 
 
 def make_reader(verdict: VerdictSpec) -> Reader:
-    """The reader of one verdict contract (see :func:`secondorder.acquire._contract.contract_of`).
+    """The reader of one complete verdict contract (see :func:`secondorder.acquire._contract.contract_of`).
 
-    What the endpoint says about the answer comes before what the answer says: a filtered or refused answer is ⊥, and
-    so is one that was cut at the token limit, unless the contract says ``truncated = "parse"``. A cut answer without
-    visible text is ``truncated`` under both rules: reasoning used the limit up. Texts are never searched for refusals.
+    An answer that was cut at the token limit is ⊥, unless the contract says ``truncated = "parse"``; without visible
+    text it is ``truncated`` under both rules: reasoning used the limit up. Texts are never searched for refusals.
+
+    Examples
+    --------
+    >>> from secondorder.acquire._spec import VerdictSpec
+    >>> read = make_reader(VerdictSpec(parser="label", classes=["1", "2"], labels={"A": "first", "B": "second"}))
+    >>> read("**B**", "stop", "BA").verdict, read("A or B", "stop", "AB").reason, read("", "length", "AB").reason
+    ('1', 'ambiguous', 'truncated')
     """
     parse = make_parser(verdict)
 
-    def read(completion: Completion, order: str) -> Outcome:
-        if completion.bottom:
-            return Outcome("invalid", completion.bottom)
-        blank = not completion.text.strip(SPACE)
-        if completion.finish_reason in CUT and (blank or verdict.truncated == "invalid"):
+    def read(text: str, finish_reason: str, order: str) -> Outcome:
+        blank = not text.strip(SPACE)
+        if finish_reason in CUT and (blank or verdict.truncated == "invalid"):
             return Outcome("invalid", "truncated")
         if blank:
             return Outcome("invalid", "empty")
-        meaning, reason = parse(completion.text)
+        meaning, reason = parse(text)
         return Outcome("invalid", reason) if meaning is None else Outcome("valid", "", restore(meaning, order))
 
     return read
