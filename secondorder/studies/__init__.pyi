@@ -12,4 +12,6 @@ from ._ratings import make_ratings as make_ratings
 from ._repeat_aware import repeat_agreement as repeat_agreement
 from ._result import StudyResult as StudyResult
 from ._result import differences as differences
+from ._reversals import rank_reversals as rank_reversals
 from ._verbosity import verbosity_bias as verbosity_bias
+from ._winners import prompt_winners as prompt_winners

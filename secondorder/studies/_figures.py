@@ -11,17 +11,21 @@ import numpy as np
 import xarray as xr
 
 from secondorder.studies._disagreement import Array
+from secondorder.studies._layout import By, group_labels
 from secondorder.studies._result import Drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "draw_measures", "drawn_measures"]
+__all__ = ["COLOURS", "MARKERS", "draw_measures", "draw_ranks", "drawn_measures", "drawn_ranks"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette without its yellow, which is too light on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MOST_COLOURS = 4  # lines that stand out in one bump chart
+GREY = "#B0B0B0"
+MOST_PANELS = 12
 LARGEST_LEGEND = 3  # groups that one panel can hold and a reader can still tell apart
 
 
@@ -89,3 +93,66 @@ def drawn_measures(
     if lines:
         caption += f" Dashed: {', '.join(f'{name} {height:g}' for name, height in lines.items())}."
     return Drawn(title, caption, lambda: draw_measures(data, labels, lines=lines))
+
+
+def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
+    """Bump chart: rank of every system under each prompt; the systems that move most have colours."""
+    from matplotlib.figure import Figure
+
+    names = [name for name, _ in by]
+    groups = group_labels(by)[:MOST_PANELS]
+    systems = [str(name) for name in data["system"].to_numpy()]
+    prompts = [str(name) for name in data[prompt].to_numpy()]
+    across = min(3, len(groups))
+    down = math.ceil(len(groups) / across)
+    width, height = 1.9 + 0.55 * len(prompts), 0.8 + 0.2 * len(systems)
+    figure = Figure(figsize=(across * width + 0.6, down * height + 0.3), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in panels[len(groups) :]:
+        axes.set_visible(False)
+    for axes, group in zip(panels, groups, strict=False):
+        ranks = data["rank"].sel(dict(zip(names, group, strict=True))).transpose("system", prompt).to_numpy()
+        spread = np.ptp(ranks, axis=1)
+        moving = [int(s) for s in np.argsort(-spread, kind="stable")[:MOST_COLOURS] if spread[s] > 0]
+        for s in range(len(systems)):
+            place = moving.index(s) if s in moving else None
+            colour = GREY if place is None else COLOURS[place]
+            marker = "o" if place is None else MARKERS[place]
+            axes.plot(
+                ranks[s],
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linewidth=1.0 if place is None else 1.8,
+                zorder=1 if place is None else 2,
+            )
+        for rank in np.unique(ranks[:, -1][~np.isnan(ranks[:, -1])]):
+            shared = [s for s in range(len(systems)) if ranks[s, -1] == rank]
+            colour = COLOURS[moving.index(shared[0])] if shared[0] in moving else "#444444"
+            text = ", ".join(systems[s] for s in shared)
+            axes.annotate(
+                text,
+                (len(prompts) - 1, rank),
+                (6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+                color=colour,
+            )
+        axes.set_xlim(-0.2, len(prompts) - 1 + 0.2 + 0.012 * len(prompts) * max(map(len, systems)) ** 1.2)
+        axes.set_ylim(len(systems) + 0.5, 0.5)
+        axes.set_xticks(range(len(prompts)), prompts, fontsize=7)
+        axes.set_yticks(range(1, len(systems) + 1))
+        axes.tick_params(length=0, labelsize=7)
+        axes.set_title(" / ".join(group), fontsize=9)
+        for side in axes.spines.values():
+            side.set_visible(False)
+    return figure
+
+
+def drawn_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
+    """The bump chart, drawn when it is asked for."""
+    caption = "Rank of every system under each prompt; 1 is the highest mean score; tied systems share a rank."
+    if len(group_labels(by)) > MOST_PANELS:
+        caption += f" The first {MOST_PANELS} of {len(group_labels(by))} groups."
+    return Drawn("Rank trajectories", caption, lambda: draw_ranks(data, prompt=prompt, by=by))

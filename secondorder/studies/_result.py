@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Figure, Section, Table, render_table
-from secondorder.studies._bands import band
+from secondorder.studies._bands import Band, band
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, group_labels
 from secondorder.studies._parts import Value
@@ -103,6 +103,7 @@ def measured(
     draws: Array,
     level: float,
     counts: Mapping[str, NDArray[Any]] | None = None,
+    unbanded: Mapping[str, str] | None = None,
 ) -> tuple[xr.Dataset, xr.DataArray]:
     """Dataset and draws of a study.
 
@@ -114,10 +115,16 @@ def measured(
     draws : array, shape (groups, measures, draws)
     level : float
     counts : mapping of str to array, shape (groups,)
+    unbanded : mapping of measure to reason
+        Measures for which item draws make no band, and why; their draws are passed over.
     """
     shape = tuple(len(levels) for _, levels in by)
     dims = tuple(name for name, _ in by)
-    bands = [[band(draws[g, m], level=level) for m in range(len(measures))] for g in range(len(values))]
+    without = {name: Band(np.nan, np.nan, np.nan, 0, why) for name, why in (unbanded or {}).items()}
+    bands = [
+        [without.get(name) or band(draws[g, m], level=level) for m, name in enumerate(measures)]
+        for g in range(len(values))
+    ]
     estimate = np.array([[value.estimate for value in row] for row in values], dtype=float)
     there = ~np.isnan(estimate)
     asked = draws.shape[-1] > 0
@@ -157,7 +164,7 @@ def measure_table(
     """Rows of groups and measures: estimate, band, draws without a value; reasons as notes below."""
     names = [name for name, _ in by]
     measures = [str(name) for name in data["measure"].to_numpy()]
-    lost = bool((data["undefined_draws"] > 0).any())
+    lost = bool(((data["undefined_draws"] > 0) & data["estimate"].notnull()).any())
     percent = f"{100 * float(data.attrs['level']):g} %"
     columns = (*names, "measure", "estimate", f"lower {percent}", "upper", *(("draws lost",) if lost else ()))
     rows: list[tuple[str | int | float | None, ...]] = []
@@ -168,7 +175,8 @@ def measure_table(
         for measure in measures:
             one = here.sel(measure=measure)
             numbers = [float(one[key]) for key in ("estimate", "lower", "upper")]
-            rows.append((*group, labels.get(measure, measure), *numbers, *((int(one["undefined_draws"]),) * lost)))
+            gone = None if np.isnan(numbers[0]) else int(one["undefined_draws"])
+            rows.append((*group, labels.get(measure, measure), *numbers, *((gone,) * lost)))
             if why := str(one["reason"].item()):
                 reasons.setdefault(why, []).append(" / ".join((*group, labels.get(measure, measure))))
         if counts:

@@ -1,0 +1,186 @@
+"""Does a prompt win? Correlation with human scores under each prompt, and the differences of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from secondorder._labels._results import Table
+from secondorder._schema import PROMPT, REPEAT
+from secondorder.errors import InputError
+from secondorder.studies._bands import band, check_draws, item_draws
+from secondorder.studies._correlations import CORRELATIONS, Points, make_points, weighted
+from secondorder.studies._disagreement import Array
+from secondorder.studies._figures import drawn_measures
+from secondorder.studies._layout import By, as_names, group_labels
+from secondorder.studies._parts import Value
+from secondorder.studies._result import StudyResult, measure_table, measured
+from secondorder.studies._scores import Incomplete, prompt_means, score_rows
+
+__all__ = ["prompt_winners"]
+
+NO_POINTS = "no answer has both a score and a human score"
+CONSTANT = "the scores or the human scores do not vary"
+LABELS = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall τ-b"}
+
+
+def prompt_winners(
+    data: xr.Dataset | xr.DataArray,
+    *,
+    gold: str = "gold",
+    prompt: str = PROMPT,
+    by: str | Sequence[str] | None = None,
+    system: str | None = None,
+    match: str | None = None,
+    correlations: Sequence[str] = tuple(CORRELATIONS),
+    scores: Mapping[str, float] | None = None,
+    valid: tuple[float, float] | None = None,
+    incomplete: Incomplete = "common",
+    repeat: str = REPEAT,
+    level: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+) -> StudyResult:
+    """Correlation of the judge with human scores under each prompt, and whether a prompt is better than another.
+
+    The correlations of several prompts with one set of human scores depend on each other; their differences are read
+    from item draws that they share.
+
+    Parameters
+    ----------
+    data : Dataset or DataArray
+        A verdict cube, or scores (:func:`make_scores`); repeated calls and orders are averaged.
+    gold : str
+        Variable or item coordinate of the human scores.
+    prompt, by
+        Dimension of the wordings; dimensions or item coordinates to group by (default ``judge``).
+    system, match : str, optional
+        Where items are answers of several systems: their dimension or coordinate, and the coordinate that says which
+        items answer the same thing. Such items are resampled together.
+    correlations : sequence of {"pearson", "spearman", "kendall"}
+        The cost of Kendall's tau-b is quadratic in the number of different (score, human score) points.
+    scores, valid
+        Scores of classes; range outside of which a score is invalid (set aside and counted).
+    incomplete : {"common", "available"}
+        Compare prompts on the answers that have a score under all of them, or each on what it has.
+    repeat, level, draws, seed
+        Dimension of the calls; percentile band over items.
+
+    Returns
+    -------
+    StudyResult
+        The correlations for each group and prompt. ``best_share``: share of draws in which the prompt is the best (ties
+        shared); under no difference each of K prompts has about 1/K. :func:`differences` gives every pair of prompts.
+
+    Raises
+    ------
+    CubeError, InputError
+        When there are no human scores or no such dimension.
+
+    Examples
+    --------
+    >>> rows = [{"q": q, "prompt": p, "s": s, "human": h}
+    ...         for q, h, a, b in [(1, 1, 1, 2), (2, 2, 2, 2), (3, 3, 3, 1), (4, 5, 5, 4)]
+    ...         for p, s in (("A", a), ("B", b))]
+    >>> from secondorder.studies import make_scores
+    >>> found = prompt_winners(make_scores(rows, item="q", score="s", facets=["prompt"], gold="human"), draws=200)
+    >>> found["pearson"].estimate.round(3).to_numpy().tolist()
+    [1.0, 0.679]
+    """
+    check_draws(level=level, draws=draws)
+    names = as_names(correlations)
+    if not names or set(names) - set(CORRELATIONS):
+        raise InputError(f"correlations {list(names)}", place="correlations", remedy=f"some of {list(CORRELATIONS)}")
+    rows = score_rows(
+        data, prompt=prompt, by=by, system=system, match=match, gold=gold, scores=scores, valid=valid, repeat=repeat
+    )
+    means = prompt_means(rows, incomplete=incomplete)
+    human = rows.gold if rows.gold is not None else np.zeros(0)
+    n_clusters = len(rows.clusters)
+    points = [
+        make_points(means[g, :, k], human, rows.cluster, n_clusters)
+        for g in range(len(means))
+        for k in range(len(rows.prompts))
+    ]
+    once = np.stack([weighted(one, np.ones((1, n_clusters)), names)[:, 0] for one in points])
+    blocks = [
+        np.stack([weighted(one, block, names) for one in points])
+        for block in item_draws(n_clusters, draws=draws, seed=seed, strata=rows.strata)
+    ]
+    held = np.concatenate(blocks, axis=-1) if blocks else np.zeros((len(points), len(names), 0))
+    grouping: By = (*rows.by, (prompt, rows.prompts))
+    values = [[_value(float(x), one) for x in row] for row, one in zip(once, points, strict=True)]
+    used = (~np.isnan(means) & ~np.isnan(human)[None, :, None]).sum(1)
+    found, drawn = measured(
+        by=grouping,
+        measures=list(names),
+        values=values,
+        draws=held,
+        level=level,
+        counts={
+            "n_answers": used.ravel(),
+            "n_invalid": np.repeat(rows.n_invalid, len(rows.prompts)),
+            "n_missing": np.repeat(rows.n_missing, len(rows.prompts)),
+        },
+    )
+    found = found.assign(best_share=_best(drawn, prompt))
+    table = measure_table("", found, by=grouping, labels=LABELS)
+    notes = [
+        f"{', '.join(group) or 'all'}: {invalid} invalid, {missing} missing scores"
+        for group, invalid, missing in zip(group_labels(rows.by), rows.n_invalid, rows.n_missing, strict=True)
+        if invalid or missing
+    ]
+    notes.append(f"Prompts are compared on {'the answers they share' if incomplete == 'common' else 'what each has'}.")
+    notes.append("The largest difference is chosen on the data that it is read from: it flatters the best prompt.")
+    figure = drawn_measures(found, LABELS, title="Correlation with human scores by prompt")
+    return StudyResult(
+        "Does a prompt win?", found, (table, _summary(found, drawn, rows.by, prompt)), tuple(notes), drawn, (figure,)
+    )
+
+
+def _value(number: float, points: Points) -> Value:
+    return Value(number, "" if not np.isnan(number) else CONSTANT if len(points.x) else NO_POINTS)
+
+
+def _best(drawn: xr.DataArray, prompt: str) -> xr.DataArray:
+    # A draw in which some prompt has no value tells nothing about the best.
+    top = (drawn == drawn.max(prompt, skipna=False)) & drawn.notnull().all(prompt)
+    count = top.sum(prompt)
+    return (top / count.where(count > 0)).mean("draw") if drawn.sizes["draw"] else drawn.mean("draw", skipna=False)
+
+
+def _summary(found: xr.Dataset, drawn: xr.DataArray, by: By, prompt: str) -> Table:
+    names = [name for name, _ in by]
+    percent = f"{100 * float(found.attrs['level']):g} %"
+    rows: list[tuple[str | int | float | None, ...]] = []
+    for group in group_labels(by):
+        place = dict(zip(names, group, strict=True))
+        for measure in found["measure"].to_numpy().tolist():
+            here = found.sel(place).sel(measure=measure)
+            estimate: Array = here["estimate"].to_numpy().astype(float)
+            if np.isnan(estimate).any():
+                continue
+            best, worst = int(estimate.argmax()), int(estimate.argmin())
+            one = drawn.sel(place).sel(measure=measure)
+            gap = band(
+                one.isel({prompt: best}).to_numpy() - one.isel({prompt: worst}).to_numpy(),
+                level=float(found.attrs["level"]),
+            )
+            labels = found[prompt].to_numpy()
+            share = float(here["best_share"][best])
+            rows.append(
+                (
+                    *group,
+                    LABELS[measure],
+                    str(labels[best]),
+                    share,
+                    str(labels[worst]),
+                    float(estimate[best] - estimate[worst]),
+                    gap.lower,
+                    gap.upper,
+                )
+            )
+    columns = (*names, "measure", "best", "share", "worst", "diff.", f"lower {percent}", "upper")
+    return Table("Best prompt (share of draws in which it is best) against the worst", columns, tuple(rows))
