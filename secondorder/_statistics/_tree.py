@@ -204,6 +204,8 @@ def _provenance(cube: xr.Dataset, result: Decomposition) -> xr.Dataset:
     return xr.Dataset(
         attrs={
             "version": __version__,
+            "asked": cube.attrs.get("asked", "null"),
+            "duplicates": cube.attrs.get("duplicates", "null"),
             "cube": cube_digest(cube),
             "settings": json.dumps(result.settings.to_dict(), ensure_ascii=False),
             "source": json.dumps(dict(result.source), ensure_ascii=False),

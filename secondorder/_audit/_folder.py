@@ -1,0 +1,109 @@
+"""A run's folder: where its artifacts lie, and small text files written whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secondorder._schema import MANIFEST_SCHEMA, check_schema
+from secondorder.errors import CorruptFileError, InputError, StorageError
+
+__all__ = ["RunFolder", "write_bytes"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of a run: ``manifest.json``, ``ledger.sqlite``, ``cube.nc``, ``estimates.nc``, ``report.html``."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        """What was asked."""
+        return self.path / "manifest.json"
+
+    @property
+    def ledger(self) -> Path:
+        """What happened."""
+        return self.path / "ledger.sqlite"
+
+    @property
+    def cube(self) -> Path:
+        """Verdicts and call metadata, labelled."""
+        return self.path / "cube.nc"
+
+    @property
+    def null(self) -> Path:
+        """The same of the null block, where there is one."""
+        return self.path / "null.nc"
+
+    @property
+    def estimates(self) -> Path:
+        """Everything the report shows."""
+        return self.path / "estimates.nc"
+
+    @property
+    def report(self) -> Path:
+        """One file to open in a browser."""
+        return self.path / "report.html"
+
+    def read_manifest(self) -> dict[str, Any]:
+        """The manifest of the folder.
+
+        Raises
+        ------
+        InputError
+            When the folder holds none.
+        CorruptFileError
+            When it is no JSON object.
+        """
+        try:
+            text = self.manifest.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise InputError(
+                "there is no manifest.json", place=str(self.path), remedy="plan first: secondorder plan audit.toml"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorruptFileError(f"it cannot be read ({error})", place=str(self.manifest)) from error
+        try:
+            manifest = json.loads(text)
+        except ValueError as error:
+            raise CorruptFileError(
+                f"it is not JSON ({error})", place=str(self.manifest), remedy="plan into a new folder (--out DIR)"
+            ) from error
+        if not isinstance(manifest, dict):
+            raise CorruptFileError("it is not a JSON object", place=str(self.manifest))
+        check_schema(manifest.get("schema"), MANIFEST_SCHEMA, place=str(self.manifest))
+        return manifest
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole: to a neighbour, forced to the disk, then renamed over it.
+
+    Raises
+    ------
+    StorageError
+        When the disk refuses; the old file stays as it was.
+    """
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"it cannot be written ({error.strerror or error})",
+            place=str(path),
+            remedy="make room or choose another folder, then run the same command again",
+        ) from error
