@@ -135,7 +135,7 @@ def load(variable: xr.DataArray) -> NDArray[Any]:
     """
     try:
         return np.asarray(variable.values)
-    except (OSError, RuntimeError) as fault:
+    except (OSError, RuntimeError, ValueError) as fault:
         raise CorruptFileError(
             f"the values of {variable.name!r} cannot be read ({fault})",
             place=str(variable.encoding.get("source", "cube")),

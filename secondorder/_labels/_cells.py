@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from secondorder._labels._attributes import class_labels, cube_name, load
 from secondorder._labels._checks import check_cube, check_values
+from secondorder._labels._columns import shown
 from secondorder._schema import CLASS, ITEM, REPEAT
 from secondorder.errors import CubeError
 
@@ -249,7 +250,7 @@ def _reason(cells: pd.DataFrame, need: int) -> str:
 
 
 def _cell(record: dict[Any, Any], *without: str) -> str:
-    return ", ".join(f"{name}={label}" for name, label in record.items() if name not in (*without, "calls"))
+    return ", ".join(f"{name}={shown(str(label))}" for name, label in record.items() if name not in (*without, "calls"))
 
 
 def _too_few(cube: xr.Dataset, short: pd.DataFrame, need: int, incomplete: str) -> CubeError:
@@ -264,7 +265,8 @@ def _too_few(cube: xr.Dataset, short: pd.DataFrame, need: int, incomplete: str) 
     elif incomplete == "refuse":
         remedy += ", or leave those items out, counted: incomplete='drop-item' (--incomplete drop-item)"
     return CubeError(
-        f"{len(short)} cells of {items} of {cube.sizes[ITEM]} items have fewer than {need} calls{why}: {listed}{more}",
+        f"{len(short)} cell{'s' * (len(short) > 1)} of {items} item{'s' * (items > 1)} (of {cube.sizes[ITEM]}) "
+        f"{'have' if len(short) > 1 else 'has'} fewer than {need} calls{why}: {listed}{more}",
         place=cube_name(cube),
         remedy=remedy,
     )

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._attributes import class_labels, cube_name, facets_of, load
+from secondorder._labels._columns import shown
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, REPEAT, STATUS, check_schema
 from secondorder.errors import CubeError
 
@@ -102,16 +103,18 @@ def check_values(cube: xr.Dataset) -> xr.Dataset:
     """
     codes = load(cube["verdict"])
     classes = class_labels(cube)
-    _refuse_calls(cube, (codes < CODE_MISSING) | (codes >= len(classes)), "has a class code outside the classes")
-    if "status" in cube:
-        status = load(cube["status"])
+    if codes.min() < CODE_MISSING or codes.max() >= len(classes):
+        _refuse_calls(cube, (codes < CODE_MISSING) | (codes >= len(classes)), "has a class code outside the classes")
+    if "status" not in cube:
+        return cube
+    status = load(cube["status"])
+    if status.min() < VALID or status.max() > NOT_CALLED:
         _refuse_calls(cube, (status < VALID) | (status > NOT_CALLED), "has an unknown status")
-        missing = codes == CODE_MISSING
-        _refuse_calls(cube, (status >= NO_COMPLETION) & ~missing, "has a verdict and no completion")
-        _refuse_calls(cube, (status == VALID) & missing, "is valid and has no verdict")
-        bottom = codes == (len(classes) - 1 if classes[-1] == BOTTOM else len(classes))
-        _refuse_calls(cube, bottom & (status != INVALID), f"is {BOTTOM} and not invalid")
-        _refuse_calls(cube, ~bottom & ~missing & (status == INVALID), f"is invalid and not {BOTTOM}")
+    bottom = codes == len(classes) - 1 if classes[-1] == BOTTOM else np.zeros_like(codes, dtype=bool)
+    # An invalid call without a class code is one that an analysis counts as missing.
+    _refuse_calls(cube, bottom & (status != INVALID), f"is {BOTTOM} and its status is not invalid")
+    _refuse_calls(cube, (codes >= 0) & ~bottom & (status != VALID), "has a class and its status is not valid")
+    _refuse_calls(cube, (codes == CODE_MISSING) & (status == VALID), "has no verdict and its status is valid")
     return cube
 
 
@@ -119,9 +122,11 @@ def _refuse_calls(cube: xr.Dataset, wrong: NDArray[np.bool_], what: str) -> None
     if not wrong.any():
         return
     position = np.unravel_index(int(wrong.argmax()), wrong.shape)
-    labels = [f"{dim}={cube[dim].values[at]}" for dim, at in zip(cube["verdict"].dims, position, strict=True)]
+    labels = [
+        f"{dim}={shown(str(cube[dim].values[at]))}" for dim, at in zip(cube["verdict"].dims, position, strict=True)
+    ]
     raise CubeError(
-        f"the call {', '.join(labels)} {what}; so do {int(wrong.sum()) - 1} more",
+        f"the call {', '.join(labels)} {what} (one of {int(wrong.sum())} such calls)",
         place=cube_name(cube),
         remedy="make the cube with read_table, make_cube or an audit",
     )

@@ -27,6 +27,7 @@ __all__ = [
     "column_of_values",
     "natural_order",
     "plain_text",
+    "shown",
     "split_key",
     "stack",
 ]
@@ -177,6 +178,19 @@ def split_key(key: str, parts: int) -> tuple[str, ...]:
         else:
             found[-1] += letter
     return tuple(found)
+
+
+def shown(label: str, most: int = 60) -> str:
+    """A label as a message may hold it: short, on one line, without control characters.
+
+    Examples
+    --------
+    >>> shown("q1"), shown(""), shown(" A"), shown("a" * 100, most=10)
+    ('q1', "''", "' A'", "'aaaaaaaaaa'... (100 characters)")
+    """
+    if label and label == label.strip() and label.isprintable() and len(label) <= most:
+        return label
+    return repr(label) if len(label) <= most else f"{label[:most]!r}... ({len(label)} characters)"
 
 
 def plain_text(value: Any) -> str | None:

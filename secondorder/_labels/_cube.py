@@ -158,7 +158,11 @@ def new_cube(
     try:
         cube = xr.Dataset(variables, coords=coords, attrs=attrs)
     except ValueError as fault:
-        raise CubeError(f"the parts do not fit together ({fault})", place="new_cube") from None
+        raise CubeError(
+            f"the parts do not fit together ({fault})",
+            place="new_cube",
+            remedy="give one label per position of an axis",
+        ) from None
     return check_cube(cube)
 
 

@@ -40,6 +40,17 @@ def save_cube(cube: xr.Dataset, path: str | os.PathLike[str]) -> None:
         When the dataset is no cube.
     StorageError
         When the disk fails or is full; what stood at `path` before is untouched.
+
+    Examples
+    --------
+    >>> import tempfile, secondorder as so
+    >>> rows = [{"q": q, "prompt": p, "run": r, "winner": "A"} for q in "12" for p in "xy" for r in "12"]
+    >>> cube = so.make_cube(rows, item="q", facets="prompt", repeat="run", verdict="winner")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_cube(cube, f"{folder}/cube.nc")
+    ...     with open_cube(f"{folder}/cube.nc") as again:
+    ...         again.verdict.equals(cube.verdict)
+    True
     """
     check_cube(cube)
     target = Path(path)
@@ -79,6 +90,14 @@ def open_cube(path: str | os.PathLike[str]) -> xr.Dataset:
         When it holds a dataset that is no cube.
     CorruptFileError
         When it is damaged.
+
+    Examples
+    --------
+    See :func:`save_cube` for a cube that goes to a file and back.
+
+    >>> open_cube("calls.csv")
+    Traceback (most recent call last):
+    secondorder.errors.InputError: calls.csv: cubes are not stored as .csv; .nc or .zarr
     """
     source = Path(path)
     kind = _kind(source)
@@ -89,6 +108,7 @@ def open_cube(path: str | os.PathLike[str]) -> xr.Dataset:
             cube = xr.open_dataset(source, engine=ENGINE, decode_timedelta=False)
         else:
             _need_zarr(source)
+            _refuse_lost_chunks(source)
             cube = xr.open_dataset(source, engine="zarr", chunks=None, decode_timedelta=False)
     except SecondOrderError:
         raise
@@ -150,7 +170,20 @@ def _write_zarr(cube: xr.Dataset, fresh: Path) -> None:
     _need_zarr(fresh)
     encoding: dict[str, dict[str, Any]] = {name: {"_FillValue": None} for name in _encoding(cube)}
     # Version 2 of the format: texts of any length are not specified yet in version 3.
-    cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, encoding=encoding)
+    cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, encoding=encoding, write_empty_chunks=True)
+
+
+def _refuse_lost_chunks(path: Path) -> None:
+    """A chunk that is not there would read as zeros, the first class, without a word."""
+    import zarr
+
+    for name, array in zarr.open_group(path, mode="r").arrays():
+        if array.nchunks_initialized != array.nchunks:
+            raise CorruptFileError(
+                f"{array.nchunks - array.nchunks_initialized} of {array.nchunks} chunks of {name!r} are missing",
+                place=str(path),
+                remedy="copy the folder again, or make the cube again from its table or ledger",
+            )
 
 
 def _replace_whole(target: Path, write: Callable[[Path], None]) -> None:
@@ -161,13 +194,23 @@ def _replace_whole(target: Path, write: Callable[[Path], None]) -> None:
         write(fresh)
         for file in [fresh, *fresh.rglob("*")] if fresh.is_dir() else [fresh]:
             _force(file)
-        if target.is_dir():
-            # A folder cannot be replaced in one step: the old one steps aside first.
-            os.replace(target, holder / "old")
-        os.replace(fresh, target)
+        _put(fresh, target, holder / "before")
         _force(target.parent)
     finally:
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def _put(fresh: Path, target: Path, aside: Path) -> None:
+    if not target.is_dir():
+        os.replace(fresh, target)
+        return
+    # A folder cannot be replaced in one step: the old one steps aside, and back where the new one does not go in.
+    os.replace(target, aside)
+    try:
+        os.replace(fresh, target)
+    except OSError:
+        os.replace(aside, target)
+        raise
 
 
 def _force(path: Path) -> None:

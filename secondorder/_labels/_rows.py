@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from secondorder._design import Facet
 from secondorder._labels._attributes import Parent
 from secondorder._labels._checks import INVALID, NO_COMPLETION, NOT_CALLED, VALID
-from secondorder._labels._columns import Column, IntArray, Rows, natural_order, stack
+from secondorder._labels._columns import Column, IntArray, Rows, natural_order, shown, stack
 from secondorder._labels._cube import new_cube, smallest_int
 from secondorder._labels._roles import Condition, Roles
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT
@@ -42,6 +42,7 @@ def cube_of_rows(rows: Rows, roles: Roles) -> xr.Dataset:
     """
     if not rows.size:
         raise TableError("the table has a header and no rows", place=rows.name, remedy="give one row per call")
+    _refuse_unstorable(rows)
     kept = _filtered(rows, roles.where)
     verdict = kept.columns[roles.verdict]
     classes, declared_invalid = _alphabet(kept, verdict, roles)
@@ -88,6 +89,26 @@ def cube_of_rows(rows: Rows, roles: Roles) -> xr.Dataset:
     )
 
 
+def _refuse_unstorable(rows: Rows) -> None:
+    """Labels that no file can hold: NUL, and half of a character pair (JSON escapes can write both)."""
+    for name, column in rows.columns.items():
+        if _storable("".join(column.labels)):
+            continue
+        label = next(label for label in column.labels if not _storable(label))
+        raise TableError(
+            f"column {name!r} holds {label[:60]!r}, which is not text",
+            place=_place(rows, _first_row(column, label)),
+            remedy="remove NUL characters and unpaired surrogates",
+        )
+
+
+def _storable(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+
+
 def _filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
     """The rows on which all conditions hold."""
     if not where:
@@ -118,8 +139,8 @@ def _filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
 
 
 def _some(labels: Sequence[str], most: int = 10) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+    listed = ", ".join(shown(label) for label in labels[:most])
+    return listed if len(labels) <= most else f"{listed} and {len(labels) - most} more"
 
 
 def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -131,7 +152,7 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
     if "" in others:
         row = _first_row(verdict, "")
         raise TableError(
-            f"column {roles.verdict!r} is empty (so are {_count(verdict, '') - 1} more rows)",
+            f"column {roles.verdict!r} is empty{_so_do(_count(verdict, '') - 1)}",
             place=_place(rows, row),
             remedy='say what an empty verdict means: invalid=[""] (--invalid "": completed, ⊥) '
             'or missing=[""] (--missing "": no completion)',
@@ -142,11 +163,11 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
             label = min(unknown, key=lambda name: _first_row(verdict, name))
             more = sum(_count(verdict, name) for name in unknown) - 1
             raise TableError(
-                f"verdict {label!r} is not a declared class (so are {more} more rows; "
-                f"labels not declared: {_some(sorted(unknown))})",
+                f"verdict {shown(label)} is not a declared class{_so_do(more)}"
+                f"{f' (not declared: {_some(sorted(unknown))})' if len(unknown) > 1 else ''}",
                 place=_place(rows, _first_row(verdict, label)),
                 remedy=f"the classes are {_some(roles.classes)}: add it to them, or declare it "
-                f"invalid=[{label!r}] (--invalid, ⊥) or missing=[{label!r}] (--missing)",
+                "as an invalid label (invalid=[...], --invalid: ⊥) or a missing one (missing=[...], --missing)",
             )
         return roles.classes, invalid
     if not others:
@@ -162,6 +183,10 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
             remedy="is it the verdict? name the valid labels in classes",
         )
     return tuple(others[position] for position in natural_order(others)), invalid
+
+
+def _so_do(more: int) -> str:
+    return f", as in {more} more row{'s' * (more > 1)}" if more else ""
 
 
 def _first_row(column: Column, label: str) -> int:
@@ -231,7 +256,7 @@ def _refuse_duplicates(rows: Rows, axes: dict[str, Column], cells: IntArray, siz
     listed = []
     for row in later.tolist():
         first = int((cells == cells[row]).argmax())
-        call = ", ".join(f"{name}={axis.labels[axis.codes[row]]}" for name, axis in axes.items())
+        call = ", ".join(f"{name}={shown(axis.labels[axis.codes[row]])}" for name, axis in axes.items())
         listed.append(f"{' and '.join(rows.place([first, row]))} ({call})")
     more = f" and {extra - len(later)} more" if extra > len(later) else ""
     raise TableError(
@@ -291,17 +316,17 @@ def _property(rows: Rows, name: str | None, role: str, items: Column) -> list[st
         return None
     column = rows.columns[name]
     of_item = np.empty(len(items.labels), dtype=np.int64)
-    of_item[items.codes] = column.codes
+    of_item[items.codes[::-1]] = column.codes[::-1]
     other = of_item[items.codes] != column.codes
     if other.any():
         row = int(other.argmax())
         item = items.codes[row]
         second = int(((items.codes == item) & (column.codes == of_item[item])).argmax())
-        values = [column.labels[column.codes[at]] for at in (row, second)]
+        values = [shown(column.labels[column.codes[at]]) for at in (row, second)]
         raise TableError(
-            f"{role} {name!r} of item {items.labels[item]!r} is {values[0]!r} in {rows.place([row])[0]} "
-            f"and {values[1]!r} in {rows.place([second])[0]}",
-            place=rows.name,
+            f"{role} {name!r} of item {shown(items.labels[item])} is {values[0]} here and {values[1]} in "
+            f"{rows.place([second])[0]}",
+            place=_place(rows, row),
             remedy="it has to be constant within an item: repair it, or make it part of the item's key",
         )
     return [column.labels[code] for code in of_item.tolist()]
@@ -316,7 +341,7 @@ def _gold(rows: Rows, roles: Roles, items: Column) -> list[str] | None:
     if strange is not None:
         row = int((items.codes == strange).argmax())
         raise TableError(
-            f"gold label {labels[strange]!r} is not a declared class",
+            f"gold label {shown(labels[strange])} is not a declared class",
             place=_place(rows, row),
             remedy=f"the classes are {_some(roles.classes)}; leave it empty where there is none",
         )

@@ -24,7 +24,7 @@ from secondorder.errors import TableError
 __all__ = ["lines_of_rows", "read_exactly", "read_fast", "read_header"]
 
 LF, CR, QUOTE = 10, 13, 34
-BLOCK = 1 << 23
+BLOCK = 1 << 22
 PADDING = b"\0" * 8
 MOST_WORDS = 16
 """Fields beyond 16 words of 8 bytes are compared as Python bytes: labels are short, texts are rarely asked for."""
@@ -109,20 +109,40 @@ def lines_of_rows(data: bytes, delimiter: str, rows: Sequence[int], name: str) -
 
 def read_fast(data: bytes, delimiter: str, header: Sequence[str], wanted: Sequence[int]) -> list[Column] | None:
     """Columns at the positions `wanted` of a table with this header; None where the definition has to decide."""
-    start, end = data.find(b"\n") + 1, len(data.rstrip(b"\r\n"))
+    start, end = data.find(b"\n") + 1, len(data)
+    while end > start and data[end - 1] in (LF, CR):
+        end -= 1
     head = data[:start].rstrip(b"\r\n")
     if start >= end or b"\r" in head or _only_row(head, delimiter) != list(header):
         return None
-    width = len(header)
-    padded = data[:end] + b"\n" + PADDING
-    builders = [_Builder() for _ in wanted]
-    for begin, stop in _blocks(padded, start, end + 1):
-        separators = _separators(padded, begin, stop, ord(delimiter), width)
+    text = _Text(b"".join([memoryview(data)[:end], b"\n", PADDING]))
+    parts: list[list[_Part]] = [[] for _ in wanted]
+    for begin, stop in _blocks(text.data, start, end + 1):
+        separators = _separators(text, begin, stop, ord(delimiter), len(header))
         if separators is None:
             return None
-        for builder, position in zip(builders, wanted, strict=True):
-            builder.add(padded, *_field(padded, begin, stop, separators, position))
-    return [builder.column() for builder in builders]
+        for column, position in zip(parts, wanted, strict=True):
+            starts, lengths = _fields(text, begin, stop, separators, position)
+            codes, first = _distinct(text, starts, lengths)
+            column.append((codes, starts[first], lengths[first]))
+    return [_joined(text, column) for column in parts]
+
+
+_Part = tuple[IntArray, IntArray, IntArray]
+"""A column within a block: the code of every row, and where the field of every code starts and how long it is."""
+
+
+class _Text:
+    """Padded bytes of a table, also as numbers: single bytes, and the 8-byte word that starts at every byte."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.bytes = np.frombuffer(data, dtype=np.uint8)
+        self.words = np.ndarray(shape=(len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
+
+    def word(self, number: int, starts: IntArray, lengths: IntArray) -> NDArray[np.uint64]:
+        """Word `number` of some fields, zero beyond their ends."""
+        return self.words[starts + 8 * number] & _KEEP[np.minimum(lengths - 8 * number, 8)]
 
 
 def _only_row(line: bytes, delimiter: str) -> list[str] | None:
@@ -147,129 +167,108 @@ def _blocks(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _separators(data: bytes, begin: int, stop: int, delimiter: int, width: int) -> IntArray | None:
+def _separators(text: _Text, begin: int, stop: int, delimiter: int, width: int) -> IntArray | None:
     """Position of the separator after every field, shape (rows, width); None unless all rows have `width` fields."""
-    text = np.frombuffer(data, dtype=np.uint8, count=stop - begin, offset=begin)
-    ends = text == LF
-    ends |= text == delimiter
-    if data.find(b'"', begin, stop) >= 0:
-        quotes = text == QUOTE
+    block = text.bytes[begin:stop]
+    ends = block == LF
+    ends |= block == delimiter
+    inside = None
+    if text.data.find(b'"', begin, stop) >= 0:
+        quotes = block == QUOTE
         inside = (np.cumsum(quotes, dtype=np.uint8) & 1).astype(bool)
         ends &= ~inside
-        if inside[-1] or not _quotes_belong(text, np.flatnonzero(quotes), delimiter):
+        if inside[-1] or not _quotes_belong(block, np.flatnonzero(quotes), delimiter):
             return None
-    else:
-        inside = None
-    if data.find(b"\r", begin, stop) >= 0:
-        returns = np.flatnonzero(text == CR)
+    if text.data.find(b"\r", begin, stop) >= 0:
+        returns = np.flatnonzero(block == CR)
         if inside is not None:
             returns = returns[~inside[returns]]
         # A carriage return that is not part of a line end may itself end a line.
-        if (text[returns + 1] != LF).any():
+        if (block[returns + 1] != LF).any():
             return None
     positions = np.flatnonzero(ends)
     if positions.size % width:
         return None
     table = positions.reshape(-1, width)
-    if (text[table[:, -1]] != LF).any() or (text[table[:, :-1]] != delimiter).any():
+    if (block[table[:, -1]] != LF).any() or (block[table[:, :-1]] != delimiter).any():
         return None
+    table += begin
     return table
 
 
-def _quotes_belong(text: NDArray[np.uint8], quotes: IntArray, delimiter: int) -> bool:
+def _quotes_belong(block: NDArray[np.uint8], quotes: IntArray, delimiter: int) -> bool:
     """Whether quotes open only at the start of a field, close only at its end, and are doubled within."""
     opening, closing = quotes[::2], quotes[1::2]
-    before = text[np.maximum(opening - 1, 0)]
-    after = text[closing + 1]
+    before = block[np.maximum(opening - 1, 0)]
+    after = block[closing + 1]
     opens = (opening == 0) | (before == LF) | (before == delimiter) | (before == QUOTE)
     closes = (after == LF) | (after == delimiter) | (after == QUOTE) | (after == CR)
     return bool(opens.all() and closes.all())
 
 
-def _field(
-    data: bytes, begin: int, stop: int, separators: IntArray, position: int
-) -> tuple[int, int, IntArray, IntArray]:
+def _fields(text: _Text, begin: int, stop: int, separators: IntArray, position: int) -> tuple[IntArray, IntArray]:
     """Start and length of one field in every row, without line end and quotes."""
-    text = np.frombuffer(data, dtype=np.uint8, count=stop - begin, offset=begin)
     ends = separators[:, position]
-    if position:
-        starts = separators[:, position - 1] + 1
-    else:
-        starts = np.empty(len(separators), dtype=np.int64)
-        starts[0] = 0
-        starts[1:] = separators[:-1, -1] + 1
-    if position == separators.shape[1] - 1 and data.find(b"\r", begin, stop) >= 0:
-        ends = ends - (text[np.maximum(ends - 1, 0)] == CR)
-    if data.find(b'"', begin, stop) >= 0:
-        quoted = text[starts] == QUOTE
+    before = separators[:, position - 1] if position else np.concatenate([[begin - 1], separators[:-1, -1]])
+    starts = before + 1
+    if position == separators.shape[1] - 1 and text.data.find(b"\r", begin, stop) >= 0:
+        ends = ends - (text.bytes[ends - 1] == CR)
+    if text.data.find(b'"', begin, stop) >= 0:
+        quoted = text.bytes[starts] == QUOTE
         starts, ends = starts + quoted, ends - quoted
-    return begin, stop, starts, ends - starts
+    return starts, ends - starts
 
 
-class _Builder:
-    """Codes of a column, block by block, with one dictionary of its labels."""
-
-    def __init__(self) -> None:
-        self.codes: list[IntArray] = []
-        self.known: dict[bytes, int] = {}
-
-    def add(self, data: bytes, begin: int, stop: int, starts: IntArray, lengths: IntArray) -> None:
-        codes, first = _distinct(data, begin, stop, starts, lengths)
-        places = (begin + starts[first]).tolist()
-        sizes = lengths[first].tolist()
-        known = self.known
-        labels = [data[place : place + size] for place, size in zip(places, sizes, strict=True)]
-        numbers = np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int32)
-        self.codes.append(numbers[codes])
-
-    def column(self) -> Column:
-        # Quotes stand in a label only when its field was quoted, and there all are doubled: labels stay distinct.
-        labels = tuple(label.replace(b'""', b'"').decode("utf-8") for label in self.known)
-        return Column(np.concatenate(self.codes), labels)
+def _joined(text: _Text, parts: list[_Part]) -> Column:
+    """One column from its blocks: the distinct fields of the blocks are told apart as those of the rows were."""
+    starts = np.concatenate([starts for _, starts, _ in parts])
+    lengths = np.concatenate([lengths for _, _, lengths in parts])
+    codes, first = _distinct(text, starts, lengths)
+    places = zip(starts[first].tolist(), lengths[first].tolist(), strict=True)
+    # Quotes stand in a label only when its field was quoted, and there all are doubled: labels stay distinct.
+    labels = tuple(text.data[place : place + size].decode("utf-8").replace('""', '"') for place, size in places)
+    sizes = np.cumsum([len(starts) for _, starts, _ in parts])[:-1]
+    per_block = np.split(codes.astype(np.int32), sizes)
+    return Column(np.concatenate([part[own] for part, (own, _, _) in zip(per_block, parts, strict=True)]), labels)
 
 
-def _distinct(data: bytes, begin: int, stop: int, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Codes of byte strings in a block, and the first row of each code."""
-    words_per_field = -(-int(lengths.max()) // 8)
-    if words_per_field > MOST_WORDS:
-        return _distinct_by_object(data, begin, starts, lengths)
-    # Every position of the block as the start of an unaligned 8-byte word.
-    words = np.ndarray(shape=(stop - begin,), dtype="<u8", buffer=data, offset=begin, strides=(1,))
-    keys = words[starts] & _KEEP[np.minimum(lengths, 8)]
-    for word in range(1, words_per_field):
-        rows = np.flatnonzero(lengths > 8 * word)
+def _distinct(text: _Text, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Code of every field, equal for equal bytes, and the first field of each code."""
+    words = -(-int(lengths.max()) // 8)
+    if words > MOST_WORDS:
+        return _distinct_objects(text, starts, lengths)
+    keys = text.word(0, starts, lengths)
+    longer = [np.flatnonzero(lengths > 8 * number) for number in range(1, words)]
+    for number, rows in enumerate(longer, start=1):
         mixed = keys[rows]
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0x9E3779B97F4A7C15)
-        keys[rows] = mixed ^ _word(words, starts[rows], lengths[rows], word)
+        keys[rows] = mixed ^ text.word(number, starts[rows], lengths[rows])
     codes, found = pd.factorize(keys)
-    first = np.empty(len(found), dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    first = _first(codes, len(found))
+    if words <= 1:
+        return codes, first
     # Keys of longer fields are hashes: every field is compared with the one that it stands for.
-    same = words_per_field <= 1 or bool((lengths == lengths[first][codes]).all())
-    for word in range(words_per_field if words_per_field > 1 else 0):
-        rows = np.flatnonzero(lengths > 8 * word)
-        if same:
-            alike = first[codes[rows]]
-            same = bool(
-                (
-                    _word(words, starts[rows], lengths[rows], word) == _word(words, starts[alike], lengths[alike], word)
-                ).all()
-            )
-    return (codes, first) if same else _distinct_by_object(data, begin, starts, lengths)
+    alike = first[codes]
+    same = bool((lengths == lengths[alike]).all())
+    for number, rows in enumerate([np.arange(len(starts)), *longer] if same else []):
+        others = alike[rows]
+        same &= bool(
+            (text.word(number, starts[rows], lengths[rows]) == text.word(number, starts[others], lengths[others])).all()
+        )
+    return (codes, first) if same else _distinct_objects(text, starts, lengths)
 
 
-def _word(words: NDArray[np.uint64], starts: IntArray, lengths: IntArray, word: int) -> NDArray[np.uint64]:
-    return words[starts + 8 * word] & _KEEP[np.minimum(lengths - 8 * word, 8)]
-
-
-def _distinct_by_object(data: bytes, begin: int, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+def _distinct_objects(text: _Text, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     fields = np.empty(len(starts), dtype=object)
-    fields[:] = [
-        data[begin + start : begin + start + size]
-        for start, size in zip(starts.tolist(), lengths.tolist(), strict=True)
-    ]
+    places = zip(starts.tolist(), lengths.tolist(), strict=True)
+    fields[:] = [text.data[place : place + size] for place, size in places]
     codes, found = pd.factorize(fields)
-    first = np.empty(len(found), dtype=np.int64)
+    return codes, _first(codes, len(found))
+
+
+def _first(codes: IntArray, size: int) -> IntArray:
+    """First position of every code."""
+    first = np.empty(size, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, first
+    return first

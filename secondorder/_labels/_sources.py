@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from secondorder._labels._columns import Column, Rows, column_of_texts, column_of_values
+from secondorder._labels._columns import Column, Rows, column_of_texts, column_of_values, shown
 from secondorder._labels._scan import lines_of_rows, read_exactly, read_fast, read_header
 from secondorder.errors import InputError, TableError
 
@@ -75,8 +75,8 @@ def refuse_unknown_columns(wanted: Sequence[str], columns: Sequence[str], name: 
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(name if name.strip() else repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    listed = ", ".join(shown(name) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
 
 
 def _fetch(path: str | os.PathLike[str] | IO[Any]) -> tuple[str, str, bytes]:
@@ -138,13 +138,13 @@ def _decompressed(stored: bytes, kind: str, name: str) -> tuple[bytes, str]:
         return stored, FORMATS[suffix]
     try:
         return gzip.decompress(stored), FORMATS[suffix]
-    except (EOFError, OSError, zlib.error) as fault:
-        cut = isinstance(fault, EOFError)
-        raise TableError(
-            "the gzip stream ends early: the file is cut short" if cut else f"this is not a gzip file ({fault})",
-            place=name,
-            remedy="copy or export it again" if cut else "drop .gz from its name, or compress it with gzip",
-        ) from None
+    except EOFError:
+        problem, remedy = "the gzip stream ends early: the file is cut short", "copy or export it again"
+    except (OSError, zlib.error) as fault:
+        zipped_at_all = stored.startswith(b"\x1f\x8b")
+        problem = f"the gzip stream is damaged ({fault})" if zipped_at_all else "this is not a gzip file"
+        remedy = "copy or export it again" if zipped_at_all else "drop .gz from its name, or compress it with gzip"
+    raise TableError(problem, place=name, remedy=remedy)
 
 
 def _checked_text(data: bytes, kind: str, name: str) -> bytes:
@@ -170,7 +170,7 @@ def _checked_text(data: bytes, kind: str, name: str) -> bytes:
         raise TableError(
             f"byte {null} is NUL (0x00)", place=f"{name} line {line}", remedy="remove the NUL bytes; text has none"
         )
-    if not data.strip():
+    if not data or data.isspace():
         raise TableError("the file is empty", place=name, remedy="give one row per call")
     return data
 
