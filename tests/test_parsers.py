@@ -68,6 +68,7 @@ def said(read, text: str, order: str = "AB") -> str:
         ("The worse response: A", "unparsed"),
         ("BANANA", "unparsed"),
         ("ABBA", "unparsed"),
+        ("SPA B", "unparsed"),
         ("A?", "unparsed"),
         ("~~A~~", "unparsed"),
         ("A/B", "ambiguous"),

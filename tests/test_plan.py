@@ -24,6 +24,7 @@ from secondorder.errors import SpecError, TableError
 SPECS = Path(__file__).parent / "specs"
 SMALLEST = (SPECS / "smallest.toml").read_text(encoding="utf-8")
 POINTWISE = (SPECS / "pointwise.toml").read_text(encoding="utf-8")
+OTHER = '\n[judges.other]\nmodel = "n"\nbase_url = "http://h/v1"\nendpoint = "openai-chat"\n'
 NULL = "\n[null]\nitems = 2\nids = 3\n"
 ITEMS = [Item(f"q{n}", {"input": f"task {n}", "output_1": f"one {n}", "output_2": f"two {n}"}) for n in range(5)]
 
@@ -53,10 +54,9 @@ def test_the_same_spec_gives_the_same_bytes():
 
 
 def test_tables_in_another_order_give_the_same_bytes():
-    judges = '\n[judges.other]\nmodel = "n"\nbase_url = "http://h/v1"\nendpoint = "openai-chat"\n'
-    late = SMALLEST + judges + "\n[retry]\nattempts = 2\n"
+    late = SMALLEST + OTHER + "\n[retry]\nattempts = 2\n"
     head, tables = SMALLEST.split("[judges.mine]", 1)
-    early = head + "[retry]\nattempts = 2\n" + judges + "\n[judges.mine]" + tables
+    early = head + "[retry]\nattempts = 2\n" + OTHER + "\n[judges.mine]" + tables
     assert late != early
     assert manifest_bytes(planned(late).manifest) == manifest_bytes(planned(early).manifest)
 
@@ -162,8 +162,7 @@ def test_seeds_that_collide_move_on_and_stay_unique(monkeypatch):
 
 @pytest.mark.parametrize("send", ["shuffled", "by-item", "by-cell"])
 def test_seeds_are_unique_within_judge_and_item_and_independent_of_sending(send):
-    other = '\n[judges.other]\nmodel = "n"\nbase_url = "http://h/v1"\nendpoint = "openai-chat"\n'
-    calls = list(planned(with_send(send) + NULL + other).calls)
+    calls = list(planned(with_send(send) + NULL + OTHER).calls)
     assert len({call.id for call in calls}) == len(calls)
     assert [call.rank for call in calls] == list(range(len(calls)))
     for _, group in itertools.groupby(sorted(calls, key=_block), key=_block):
@@ -191,7 +190,8 @@ def test_shuffled_is_the_rank_of_the_hash():
 
 
 def test_by_item_keeps_items_together_in_hash_order():
-    calls = list(planned(with_send("by-item")).calls)
+    calls = list(planned(with_send("by-item") + OTHER).calls)
+    assert len(calls) == 2 * 80
     items = [item for item, _ in itertools.groupby(call.item for call in calls)]
     assert items == sorted({call.item for call in calls}, key=lambda item: blake64(["item", 1, item]))
     for _, group in itertools.groupby(calls, key=lambda call: call.item):
@@ -349,14 +349,19 @@ def test_system_text_and_lists_of_messages():
     assert roles == ["user", "assistant", "user"]
 
 
-def test_a_wording_with_its_own_scale_reads_its_own_answers():
+@pytest.mark.parametrize(
+    ("parser", "answer"),
+    [("score", "{}"), ('json"\nfield = "x', '{{"x": {}}}'), ('regex"\npattern = "\\\\d', "it is {}")],
+)
+def test_a_wording_with_its_own_scale_reads_its_own_answers(parser, answer):
     low = '\n[prompts.variants.verdict]\nclasses = ["1", "2", "3"]\n\n[[prompts.variants]]\nid     = "short-high"'
-    spec = parse_spec(POINTWISE.replace('\n[[prompts.variants]]\nid     = "short-high"', low))
+    text = POINTWISE.replace('\n[[prompts.variants]]\nid     = "short-high"', low).replace('"score"', f'"{parser}"')
+    spec = parse_spec(text)
     parse = make_parse(spec)
     calls = {call.prompt: call for call in plan(spec, [Item("s", {"text": "t"})]).calls}
-    assert parse("5", "stop", calls["long-high"]) == Outcome("valid", "", "5")
-    assert parse("5", "stop", calls["long-low"]) == Outcome("invalid", "out_of_range")
-    assert parse("3", "stop", calls["long-low"]) == Outcome("valid", "", "3")
+    assert parse(answer.format(5), "stop", calls["long-high"]) == Outcome("valid", "", "5")
+    assert parse(answer.format(5), "stop", calls["long-low"]) == Outcome("invalid", "out_of_range")
+    assert parse(answer.format(3), "stop", calls["long-low"]) == Outcome("valid", "", "3")
 
 
 def test_an_item_field_may_be_the_criterion():
