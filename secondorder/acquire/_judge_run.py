@@ -32,7 +32,7 @@ __all__ = ["JudgeRun", "Parser", "Shared", "outcome_of"]
 Parser = Callable[[str, str, Call], Outcome]
 
 PAGE = 256
-AHEAD_S = 0.1
+AHEAD_S = 0.05
 MOST_AHEAD = 64
 """Calls are announced this long before they are sent, so that no send waits for the disk, but few are announced when
 a crash comes."""

@@ -60,7 +60,7 @@ class JudgeServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[web.ServerRunner, int]:
         """Listen; returns the runner (to clean up) and the port."""
-        runner = web.ServerRunner(web.Server(self._handle, access_log=None), handle_signals=False)
+        runner = web.ServerRunner(web.Server(self._handle, access_log=None), handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, host, port, backlog=1024, reuse_address=True)
         await site.start()
