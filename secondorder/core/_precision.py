@@ -30,6 +30,9 @@ def double_precision() -> Iterator[None]:
         flags.enter_context(jax.debug_nans(False))
         flags.enter_context(jax.debug_infs(False))
         flags.enter_context(jax.threefry_partitionable(True))
+        # Operation by operation the rounding differs from the compiled program's.
+        flags.enter_context(jax.disable_jit(False))
+        flags.enter_context(jax.transfer_guard("allow"))
         yield
 
 
