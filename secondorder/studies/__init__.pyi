@@ -5,6 +5,7 @@ from ._agreement import agreement as agreement
 from ._coefficients import COEFFICIENTS as COEFFICIENTS
 from ._coefficients import coefficient as coefficient
 from ._degradation import degradation_ratio as degradation_ratio
+from ._features import feature_effects as feature_effects
 from ._make_scores import make_scores as make_scores
 from ._position import position_bias as position_bias
 from ._rank_biserial import rank_biserial as rank_biserial
@@ -13,5 +14,6 @@ from ._repeat_aware import repeat_agreement as repeat_agreement
 from ._result import StudyResult as StudyResult
 from ._result import differences as differences
 from ._reversals import rank_reversals as rank_reversals
+from ._similarity import similarity_stability as similarity_stability
 from ._verbosity import verbosity_bias as verbosity_bias
 from ._winners import prompt_winners as prompt_winners

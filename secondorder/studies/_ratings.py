@@ -12,12 +12,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM
-from secondorder.errors import CubeError
-from secondorder.studies._layout import By, in_order, lay_out
+from secondorder.errors import CubeError, InputError
+from secondorder.studies._layout import By, group_labels, in_order, lay_out
 from secondorder.studies._parts import Codes
 
-__all__ = ["Arranged", "Invalid", "arrange", "check_cube", "make_ratings"]
+__all__ = ["Arranged", "Incomplete", "Invalid", "arrange", "check_cube", "complete_items", "make_ratings"]
 
+Incomplete = Literal["refuse", "drop-item"]
 Invalid = Literal["class", "missing"]
 
 
@@ -165,3 +166,38 @@ def arrange(
     return Arranged(
         codes, tuple(classes), laid.by, laid.items, laid.inner, laid.rest, laid.strata, n_invalid, n_missing
     )
+
+
+def complete_items(
+    laid: Arranged, n: NDArray[np.float64], *, need: int, incomplete: Incomplete, facet: str
+) -> NDArray[np.bool_]:
+    """Which items of each group have `need` calls in all their cells, (groups, items).
+
+    Parameters
+    ----------
+    laid : Arranged
+        With the facet as first inner axis.
+    n : array, shape (groups, items, rest, levels)
+        Calls in each cell.
+    need : int
+    incomplete : {"refuse", "drop-item"}
+    facet : str
+
+    Raises
+    ------
+    CubeError
+        Under ``refuse``, naming the first cell that falls short.
+    """
+    if incomplete not in ("refuse", "drop-item"):
+        raise InputError(f"incomplete={incomplete!r}", place="incomplete", remedy="say 'refuse' or 'drop-item'")
+    present = np.asarray((n > 0).any(axis=(2, 3)))
+    short = np.argwhere((n < need) & present[:, :, None, None])
+    if len(short) and incomplete == "refuse":
+        g, s, _, k = short[0]
+        where = ", ".join((*group_labels(laid.by)[g], f"item {laid.items[s]}", f"{facet} {laid.inner[0][k]}"))
+        raise CubeError(
+            f"{len(short)} cells have fewer than {need} calls, the first at {where}",
+            place="cube",
+            remedy="say incomplete='drop-item' to leave these items out (they are counted)",
+        )
+    return np.asarray((n >= need).all(axis=(2, 3)))

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from secondorder._schema import PROMPT, REPEAT
-from secondorder.errors import CubeError, InputError
+from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, item_draws
 from secondorder.studies._disagreement import Array, disagreement
 from secondorder.studies._figures import drawn_measures
-from secondorder.studies._layout import group_labels
 from secondorder.studies._parts import SMALLEST_EXPECTED, Value, unit_counts
-from secondorder.studies._ratings import Arranged, Invalid, arrange
+from secondorder.studies._ratings import Incomplete, Invalid, arrange, complete_items
 from secondorder.studies._result import StudyResult, measure_table, measured
 
 __all__ = ["repeat_agreement"]
 
-Incomplete = Literal["refuse", "drop-item"]
 
 MEASURES = {
     "within": "A within (test–retest)",
@@ -112,7 +109,9 @@ def repeat_agreement(
         raise CubeError(f"one level of {facet!r}", place="facet", remedy="agreement across needs at least two")
     weight = 1 - disagreement(weights, laid.classes, scores=scores)
     counts = unit_counts(laid.codes, len(laid.classes))  # (G, N, rest, K, C)
-    kept, repeats = _complete_items(laid, counts.sum(-1), incomplete, facet)
+    n = counts.sum(-1)
+    repeats = bool((n >= 2).any())
+    kept = complete_items(laid, n, need=2 if repeats else 1, incomplete=incomplete, facet=facet)
     linear, square = _item_terms(counts, weight, kept)
 
     ones = np.ones((1, linear.shape[1]))
@@ -158,26 +157,6 @@ def repeat_agreement(
     )
     title = f"Repeat-aware agreement over {facet} ({len(laid.inner[0])} levels)"
     return StudyResult(title, found, (table,), tuple(notes), drawn, (figure,))
-
-
-def _complete_items(laid: Arranged, n: Array, incomplete: Incomplete, facet: str) -> tuple[NDArray[np.bool_], bool]:
-    # Items of each group whose cells all have enough calls; whether there are repeats at all.
-    repeats = bool((n >= 2).any())
-    need = 2 if repeats else 1
-    present = np.asarray((n > 0).any(axis=(2, 3)))
-    kept = np.asarray((n >= need).all(axis=(2, 3)))
-    if incomplete not in ("refuse", "drop-item"):
-        raise InputError(f"incomplete={incomplete!r}", place="incomplete", remedy="say 'refuse' or 'drop-item'")
-    short = (n < need) & present[:, :, None, None]
-    if short.any() and incomplete == "refuse":
-        g, s, _, k = np.argwhere(short)[0]
-        where = ", ".join((*group_labels(laid.by)[g], f"item {laid.items[s]}", f"{facet} {laid.inner[0][k]}"))
-        raise CubeError(
-            f"{int(short.sum())} cells have fewer than {need} calls, the first at {where}",
-            place="cube",
-            remedy="say incomplete='drop-item' to leave these items out (they are counted)",
-        )
-    return kept, repeats
 
 
 def _item_terms(counts: Array, weight: Array, kept: NDArray[np.bool_]) -> tuple[Array, Array]:
