@@ -96,7 +96,8 @@ class _Grid:
         self.send_rank = np.full(shape, -1, dtype=np.int32)
         self.sent = np.full(shape, np.nan)
         self.latency_ms = np.full(shape, np.nan)
-        self.response_key = np.full(shape, -1, dtype=np.int64)
+        # The hash of the server's response id; 0 where it gave none.
+        self.response_key = np.zeros(shape, dtype=np.int64)
 
     def place(self, record: Record) -> tuple[int, ...]:
         call = record.call

@@ -10,13 +10,14 @@ from typing import Any
 
 import xarray as xr
 
-from secondorder._audit._analyse import estimates_of
+from secondorder._audit._analyse import analysis_options, estimates_of
 from secondorder._audit._cube import cube_of_run, ledger_digest
 from secondorder._audit._folder import RunFolder, write_bytes
 from secondorder._audit._plan import Audit, load_audit, planned_folder
 from secondorder._labels._attributes import attribute
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
+from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
@@ -143,10 +144,10 @@ def decompose_stage(folder: RunFolder) -> tuple[Decomposition, bool]:
         False when the estimates of that very cube were there already.
     """
     cube = open_cube(folder.cube).load()
+    if _is_of(folder.estimates, cube):
+        return decompose(cube, **analysis_options(cube)), False
     null = open_cube(folder.null).load() if folder.null.exists() else None
     result, tree = estimates_of(cube, null)
-    if _is_of(folder.estimates, cube):
-        return result, False
     save_estimates(tree, folder.estimates)
     return result, True
 

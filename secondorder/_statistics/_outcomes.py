@@ -97,7 +97,7 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
             row["retried"] = int((attempts > 1).sum())
         if "response_key" in part:
             keys = load(part["response_key"])
-            _, counts = np.unique(keys[keys >= 0], return_counts=True)
+            _, counts = np.unique(keys[keys != 0], return_counts=True)
             row["repeated_ids"] = int(counts[counts > 1].sum())
         if "send_rank" in part:
             rank = load(part["send_rank"].transpose(*part["verdict"].transpose(..., REPEAT).dims))

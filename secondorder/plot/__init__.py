@@ -7,6 +7,7 @@ through pyplot: no window opens and no global state changes.
 
 from secondorder.plot._components import bands, components
 from secondorder.plot._items import items
+from secondorder.plot._prefixes import prefixes
 from secondorder.plot._style import to_svg
 
-__all__ = ["bands", "components", "items", "to_svg"]
+__all__ = ["bands", "components", "items", "prefixes", "to_svg"]

@@ -40,7 +40,7 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
         When a debiased component does not exist (one call per cell).
     """
     data = _dataset(result)
-    parts = [name for name in data.component.values.tolist() if name != "total" and name in data.attrs["standard"]]
+    parts = [name for name in data.component.values[data.standard.values].tolist() if name != "total"]
     if np.isnan(data.estimate.sel(component=parts)).any():
         raise UndefinedError("a debiased component is undefined", place="plot.components", remedy="see its reason")
     groups = data.group.values.tolist()

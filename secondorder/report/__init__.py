@@ -1,1 +1,5 @@
-"""report: see the package's own documentation."""
+"""One HTML file that shows a run: it opens without a network, and computes nothing that the estimates do not hold."""
+
+from secondorder.report._html import report_html, write_report
+
+__all__ = ["report_html", "write_report"]

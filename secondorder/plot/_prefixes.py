@@ -1,0 +1,56 @@
+"""How the two measures move with the number of repeats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, short_label, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["prefixes"]
+
+MARKERS = "os^vDPX*"
+
+
+def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axes:
+    """A component from the first 2, 4, 8 … repeats: debiased (solid) beside plug-in (dashed grey), per judge.
+
+    Parameters
+    ----------
+    data : Dataset, dims (group, depth, component)
+        ``estimate`` and ``plugin``, as in ``/prefixes`` of the estimates.
+    component : str
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = new_axes(ax, (7.0, 3.4))
+    colour = colours(data.component.values.tolist())[component]
+    depths = data.depth.values
+    chosen = data.sel(component=component)
+    for k, label in enumerate(data.group.values.tolist()):
+        marker = MARKERS[k % len(MARKERS)]
+        row = chosen.isel(group=k)
+        name = short_label(label)
+        ax.plot(depths, row.estimate, marker=marker, color=colour, label=f"{name} debiased".strip())
+        ax.plot(
+            depths, row.plugin, marker=marker, color=PLUGIN_GREY, linestyle="--", markerfacecolor="none",
+            label=f"{name} plug-in".strip(),
+        )  # fmt: skip
+    ax.axhline(0, color="#222222", linewidth=0.8)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(depths, [f"{depth:g}" for depth in depths])
+    ax.minorticks_off()
+    ax.set_xlim(np.min(depths) / 1.15, np.max(depths) * 1.15)
+    ax.set_xlabel("repeats per cell")
+    ax.set_ylabel(component)
+    tidy(ax)
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax

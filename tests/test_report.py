@@ -1,0 +1,125 @@
+"""The report shows what the estimates hold, fetches nothing, and treats every text as hostile."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import secondorder as so
+from secondorder._statistics._tree import estimate_all, open_estimates, save_estimates
+from secondorder.errors import CorruptFileError, InputError, SchemaError
+from secondorder.report import report_html
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def cube(item: str = "q1", judge: str = "x", letters: str = "AB⊥A"):  # type: ignore[no-untyped-def]
+    rows = [
+        {"judge": who, "item": name, "prompt": prompt, "order": order, "run": str(r), "verdict": verdict,
+         "stratum": "s1" if name == item else "s2", "gold": "A"}
+        for who in (judge, "other")
+        for name in (item, "q2", "q3", "q4")
+        for prompt in ("short", "long")
+        for order in ("AB", "BA")
+        for r, verdict in enumerate(letters if prompt == "short" else letters[::-1] if name == "q2" else "AAAB")
+    ]  # fmt: skip
+    return so.make_cube(
+        rows, item="item", facets=["prompt", "order"], repeat="run", verdict="verdict", classes=["A", "B", "tie"],
+        invalid=["⊥"], by=["judge"], stratum="stratum", gold="gold",
+    )  # fmt: skip
+
+
+def test_the_report_carries_every_section_and_number() -> None:
+    result, tree = estimate_all(cube(), {})
+    page = Page(report_html(tree))
+    for title in (
+        "The answer", "What was asked", "With fewer repeats", "Judges compared", "Strata", "Items", "Outcomes",
+        "Match with gold", "If ⊥ had meant something else", "Integrity", "Provenance",
+    ):  # fmt: skip
+        assert title in page.text
+    for group in result.groups:
+        for estimate in group.estimates:
+            assert f"{estimate.estimate:.4f}".lstrip("-") in page.text
+    assert page.tags.count("svg") >= 4
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    html = report_html(estimate_all(cube(), {})[1])
+    page = Page(html)
+    assert "script" not in page.tags
+    assert all(link.startswith("#") for link in page.links)
+    assert not re.search(r"url\((?!#)", html)
+    assert "default-src 'none'" in html
+
+
+def test_hostile_labels_are_shown_as_text() -> None:
+    html = report_html(estimate_all(cube(item=HOSTILE, judge=HOSTILE + "x"), {})[1])
+    assert "script" not in Page(html).tags
+    assert "<script" not in html
+    assert HOSTILE in Page(html).text
+
+
+def test_a_line_of_one_megabyte_does_no_harm() -> None:
+    html = report_html(estimate_all(cube(item="z" * 1_000_000), {})[1])
+    assert len(html) < 2_000_000
+    assert "characters more" in html
+
+
+def test_prefixes_keep_the_scaled_excess_identity() -> None:
+    _, tree = estimate_all(cube(letters="ABAA"), {})
+    data = tree["/prefixes"].to_dataset()
+    assert data.depth.values.tolist() == [2, 4]
+    # Two prompts in two equal orders: R (plug - debiased) = (K - 1) / (2 K) * call = call / 4, for every sample.
+    np.testing.assert_allclose(
+        data.scaled_excess.sel(component="prompt"), data.estimate.sel(component="call") / 4, atol=1e-12
+    )
+
+
+def test_sensitivity_recodes_and_drops() -> None:
+    _, tree = estimate_all(cube(), {})
+    data = tree["/sensitivity"].to_dataset()
+    assert data.rule.values.tolist() == ["as declared", "⊥ as tie", "⊥ dropped"]
+    declared, tie = (data.estimate.sel(rule=rule, component="call") for rule in ("as declared", "⊥ as tie"))
+    # No tie occurs otherwise, so calling ⊥ a tie only renames the class.
+    np.testing.assert_allclose(declared, tie, atol=1e-15)
+    gold = tree["/gold"].to_dataset()
+    assert 0 < float(gold.match[0]) < 1
+
+
+def test_the_tree_survives_its_file(tmp_path: Path) -> None:
+    _, tree = estimate_all(cube(), {})
+    path = tmp_path / "estimates.nc"
+    save_estimates(tree, path)
+    again = open_estimates(path)
+    assert report_html(again) == report_html(tree)
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(CorruptFileError):
+        open_estimates(path)
+    with pytest.raises(InputError, match="no such file"):
+        open_estimates(tmp_path / "absent.nc")
+    tree.attrs["schema"] = "secondorder.estimates/2"
+    save_estimates(tree, path)
+    with pytest.raises(SchemaError, match="newer"):
+        open_estimates(path)
