@@ -76,8 +76,8 @@ def _answer(tree: xr.DataTree) -> Section:
         columns += [facet, f"{facet}, plug-in"]
     text = (
         "How often two calls on one item disagree, what most of it comes from, and what the usual plug-in measure "
-        "would have reported. The plug-in counts call noise as an effect of prompt or order; the debiased estimates do not. "
-        "A negative estimate is sampling noise around a small component, shown as it is."
+        "would have reported. The plug-in counts call noise as an effect of prompt or order; the debiased estimates "
+        "do not. A negative estimate is sampling noise around a small component, shown as it is."
     )
     return Section("The answer", text, (Table("", tuple(columns), tuple(rows)),))
 
