@@ -46,35 +46,42 @@ def published() -> list[Published]:
 
 
 def figure(result: StudyResult) -> Any:
-    """Bias against R, simulated beside closed form: the form of the paper's Figure 3."""
+    """Bias against R beside its closed form, as in the paper's Figure 3, and below it what is left between the two."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     data = result.data.sel(estimand="prompt")
-    drawn = Figure(figsize=(7.2, 3.4), layout="constrained")
+    drawn = Figure(figsize=(7.4, 5.2), layout="constrained")
     FigureCanvasAgg(drawn)
+    axes = drawn.subplots(2, 2, sharex=True, sharey="row", height_ratios=(2, 1.2))
     R = data["R"].values.astype(float)
     curve = np.linspace(1.8, 8.6, 200)
-    for ax, K in zip(drawn.subplots(1, 2, sharey=True), data["K"].values, strict=True):
-        for law, colour, marker in (("null", "#0072B2", "o"), ("nonzero", "#D55E00", "s")):
+    for column, K in enumerate(data["K"].values):
+        top, below = axes[:, column]
+        for law, colour, marker, shift in (("null", "#0072B2", "o", -0.1), ("nonzero", "#D55E00", "s", 0.1)):
             cell = data.sel(K=K, law=law)
-            scale = float(cell["plugin_bias"].sel(R=2)) * 2
-            ax.plot(curve, scale / curve, color=colour, linewidth=1, label=f"plug-in, closed form, {law}")
-            for name, face in (("plugin", colour), ("debiased", "white")):
+            exact = cell["plugin_bias"].values
+            top.plot(curve, exact[0] * R[0] / curve, color=colour, linewidth=1, label=f"closed form, {law}")
+            for name, face, nudge, closed in (("plugin", colour, 0, exact), ("debiased", "white", 0.06, 0 * exact)):
                 bias = cell["bias"].sel(estimator=name).values
                 error = 1.96 * cell["bias_mcse"].sel(estimator=name).values
-                label = f"{'plug-in' if name == 'plugin' else 'debiased'}, simulated, {law}"
-                style = {"fmt": marker, "color": colour, "mfc": face, "markersize": 5, "capsize": 2}
-                ax.errorbar(R + (0.08 if law == "nonzero" else -0.08), bias, error, label=label, **style)
-        ax.axhline(0, color="#222222", linewidth=0.6)
-        ax.set_xticks(R, [f"{r:g}" for r in R])
-        ax.set_xlabel("calls per cell, R")
-        ax.set_title(f"K = {K} prompts, two orders", fontsize=10)
-        ax.spines[["top", "right"]].set_visible(False)
-    drawn.axes[0].set_ylabel("bias of the prompt component")
-    handles, names = drawn.axes[0].get_legend_handles_labels()
-    drawn.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+                shown = "plug-in" if name == "plugin" else "debiased"
+                style: dict[str, Any] = {"color": colour, "mfc": face, "markersize": 5}
+                top.plot(R, bias, marker, label=f"{shown}, simulated, {law}", **style)
+                place = R + shift + (nudge if shift > 0 else -nudge) * 3
+                below.errorbar(place, 1e4 * (bias - closed), 1e4 * error, fmt=marker, capsize=2, **style)
+        top.axhline(0, color="#222222", linewidth=0.6)
+        below.axhline(0, color="#222222", linewidth=0.6)
+        top.set_title(f"K = {K} prompts, two orders", fontsize=10)
+        below.set_xticks(R, [f"{r:g}" for r in R])
+        below.set_xlabel("calls per cell, R")
+        for ax in (top, below):
+            ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("bias of the prompt component")
+    axes[1, 0].set_ylabel("simulated − closed form\n(×10⁻⁴, 95 %)")
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return drawn
 
 

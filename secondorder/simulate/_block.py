@@ -16,17 +16,19 @@ from secondorder.core._montecarlo import (
     block_size,
     call_tables,
     count_tables,
-    counts_of,
+    counts_of_codes,
+    counts_of_outcomes,
     draw_codes,
-    draw_counts,
+    draw_outcomes,
     draw_rows,
     n_compositions,
 )
-from secondorder.core._precision import double, seed_key
+from secondorder.core._precision import compiled, double, seed_key
 from secondorder.errors import SpecError
+from secondorder.simulate._estimators import built_in_estimates
 from secondorder.simulate._measures import block_sums
 from secondorder.simulate._mechanism import Prepared
-from secondorder.simulate._methods import Draw, Estimate, Method, built_in_estimates, method_names, resolve_methods
+from secondorder.simulate._methods import Draw, Estimate, Method, method_names, resolve_methods
 
 __all__ = ["Simulator", "draws_calls", "replicates_per_block"]
 
@@ -76,6 +78,9 @@ class Simulator:
         else:
             self.counts = _on_device(count_tables(prepared.law, prepared.n))
         self.size = replicates_per_block(prepared, methods)
+        # Where the law's levels are the design's, cells may differ in calls; drawn levels all have the same number.
+        cells = prepared.n.reshape(prepared.sampling.listed_items, -1)[0]
+        self.cell_calls = np.resize(cells, prepared.design.shape)
         self.key = _stream_key(seed, stream)
         self.weights = jnp.asarray(prepared.weights)
         self.kernel = jnp.asarray(prepared.kernel)
@@ -90,37 +95,23 @@ class Simulator:
         codes = None
         if self.by_calls:
             codes = draw_codes(call_key, self.calls, rows, prepared.repeats, prepared.coupling)
-            counts = counts_of(codes, prepared.law.shape[1])
+            counts = counts_of_codes(codes, prepared.law.shape[1])
         else:
-            counts = draw_counts(call_key, self.counts, rows)
-        return Draw(
-            counts,
-            codes,
-            prepared.design,
-            prepared.components,
-            prepared.names,
-            self.kernel,
-            prepared.strata,
-            self.level,
-        )
+            counts = counts_of_outcomes(self.counts, draw_outcomes(call_key, self.counts, rows))
+        described = (prepared.design, prepared.components, prepared.names, self.kernel, prepared.strata, self.level)
+        return Draw(*described, counts, codes)
 
     @double
     def estimates(self, draw: Draw) -> Estimate:
-        """What every method says of a block: arrays (B, methods, estimands)."""
-        extra = len(self.prepared.names) - len(self.prepared.components)
-        parts: list[list[Any]] = [[], [], [], []]
+        """What every method says of a block: arrays (methods, estimands, B)."""
+        parts = []
         if self.built_in:
-            value, lower, upper = (
-                jnp.pad(array, ((0, 0), (0, 0), (0, extra)), constant_values=jnp.nan)
-                for array in built_in_estimates(self.built_in, draw)
-            )
-            for part, array in zip(parts, (value, lower, upper, _outside(lower, upper)), strict=True):
-                part.append(array)
-        for method in self.own:
-            for part, array in zip(parts, self._own(method, draw), strict=True):
-                part.append(array[:, None])
+            parts.append(_padded(built_in_estimates(self.built_in, draw, self.cell_calls), len(draw.names)))
+            if not self.own:
+                return parts[0]
+        parts.extend(Estimate(*(array.T[None] for array in self._own(method, draw))) for method in self.own)
         # In the order of the study: ratios are taken to its first method.
-        value, lower, upper, reject = (jnp.concatenate(part, axis=1)[:, self.order] for part in parts)
+        value, lower, upper, reject = (jnp.concatenate(arrays)[self.order] for arrays in zip(*parts, strict=True))
         return Estimate(value, lower, upper, reject)
 
     def _own(self, method: Method, draw: Draw) -> Estimate:
@@ -128,7 +119,7 @@ class Simulator:
         answer = given if isinstance(given, Estimate) else Estimate(given)
         shape = (self.size, len(self.prepared.names))
         arrays: list[Any] = []
-        for name, array in zip(("value", "lower", "upper"), answer[:3], strict=True):
+        for name, array in zip(Estimate._fields, answer, strict=True):
             filled = np.full(shape, np.nan) if array is None else np.asarray(array, dtype=float)
             if filled.shape != shape:
                 raise SpecError(
@@ -137,10 +128,8 @@ class Simulator:
                     remedy=f"return (replicates, estimands) = {shape}",
                 )
             arrays.append(jnp.asarray(filled))
-        value, lower, upper = arrays
-        if answer.reject is None:
-            return Estimate(value, lower, upper, _outside(lower, upper))
-        return Estimate(value, lower, upper, jnp.asarray(np.asarray(answer.reject, dtype=float)))
+        value, lower, upper, reject = arrays
+        return Estimate(value, lower, upper, _outside(lower, upper) if answer.reject is None else reject)
 
     @double
     def sums(self, block: int, valid: int) -> NDArray[np.float64]:
@@ -157,6 +146,14 @@ def _stream_key(seed: int, stream: str) -> jax.Array:
 
 def _on_device(tables: Any) -> Any:
     return type(tables)(*map(jnp.asarray, tables))
+
+
+@compiled("estimands")
+def _padded(arrays: tuple[jax.Array, ...], estimands: int) -> Estimate:
+    # Built-in methods estimate components alone; other estimands have no value from them.
+    extra = ((0, 0), (0, estimands - arrays[0].shape[1]), (0, 0))
+    value, lower, upper = (jnp.pad(array, extra, constant_values=jnp.nan) for array in arrays)
+    return Estimate(value, lower, upper, _outside(lower, upper))
 
 
 def _outside(lower: jax.Array, upper: jax.Array) -> jax.Array:

@@ -59,8 +59,8 @@ def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, vali
 
     Parameters
     ----------
-    value, lower, upper, reject : array, shape (B, M, E)
-        By replicate, method and estimand; NaN where there is none. The first method is the reference of ratios.
+    value, lower, upper, reject : array, shape (M, E, B)
+        By method, estimand and replicate; NaN where there is none. The first method is the reference of ratios.
     truth : array, shape (E,)
     valid : int
 
@@ -68,14 +68,14 @@ def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, vali
     -------
     array, shape (M, E, len(SUMS))
     """
-    counted = jnp.broadcast_to((jnp.arange(value.shape[0]) < valid)[:, None, None], value.shape)
-    target = jnp.broadcast_to(truth[None, None, :], value.shape)
+    counted = jnp.broadcast_to(jnp.arange(value.shape[-1]) < valid, value.shape)
+    target = jnp.broadcast_to(truth[None, :, None], value.shape)
     error = value - target
     present = counted & ~jnp.isnan(error)
     e = jnp.where(present, error, 0.0)
-    both = present & jnp.broadcast_to(present[:, :1], present.shape)
+    both = present & jnp.broadcast_to(present[:1], present.shape)
     m2 = jnp.where(both, e**2, 0.0)
-    r2 = jnp.where(both, jnp.broadcast_to(e[:, :1] ** 2, e.shape), 0.0)
+    r2 = jnp.where(both, jnp.broadcast_to(e[:1] ** 2, e.shape), 0.0)
     limited = counted & ~jnp.isnan(lower) & ~jnp.isnan(upper)
     width = jnp.where(limited, upper - lower, 0.0)
     decided = counted & ~jnp.isnan(reject)
@@ -87,7 +87,7 @@ def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, vali
         "width1": width, "width2": width**2,
         "decisions": decided, "rejections": decided & (reject > 0),
     }  # fmt: skip
-    return jnp.stack([terms[name].astype(jnp.float64).sum(0) for name in SUMS], axis=-1)
+    return jnp.stack([terms[name].astype(jnp.float64).sum(-1) for name in SUMS], axis=-1)
 
 
 def measures_from(sums: Array, truth: Array) -> dict[str, Measured]:

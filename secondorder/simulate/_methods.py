@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from secondorder._design import Component, Design
-from secondorder.core._cells import cells_from_counts
-from secondorder.core._estimates import across_repeats, complete_pairs, panel, plugin
-from secondorder.core._precision import compiled
 from secondorder.errors import SpecError
 
-__all__ = ["BUILT_IN", "Draw", "Estimate", "Method", "built_in_estimates", "method_names", "resolve_methods"]
+__all__ = ["BUILT_IN", "CALL_BY_CALL", "Draw", "Estimate", "Method", "method_names", "resolve_methods"]
 
 BUILT_IN = ("debiased", "plugin", "across-repeats", "panel")
 CALL_BY_CALL = ("across-repeats", "panel")
-ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw:
     """The verdicts of a block of replicates, as a method sees them.
 
     Attributes
     ----------
-    counts : array of int, shape (B, N, L_1, ..., L_J, C)
-        Verdict counts: B replicates of N items.
-    codes : array of int, shape (B, N, L_1, ..., L_J, R), or None
-        Class codes call by call (-1: no call), where some method of the study asks for them.
     design : Design
     components : tuple of Component
         Estimands that are components, in the order of the results.
@@ -45,16 +36,36 @@ class Draw:
     strata : array of int, shape (N,)
     level : float
         Confidence level of the study.
+    counts_last : tuple of array of int, shape (L_1, ..., L_J, N, B)
+        Verdict counts of each class, replicate last: the layout of the engine.
+    codes_last : array of int, shape (R, L_1, ..., L_J, N, B), or None
     """
 
-    counts: Any
-    codes: Any
     design: Design
     components: tuple[Component, ...]
     names: tuple[str, ...]
     kernel: Any
     strata: NDArray[np.int64]
     level: float
+    counts_last: tuple[Any, ...]
+    codes_last: Any = None
+
+    @cached_property
+    def counts(self) -> Any:
+        """Verdict counts of B replicates of N items, shape (B, N, L_1, ..., L_J, C)."""
+        return _replicate_first(jnp.stack(self.counts_last))
+
+    @cached_property
+    def codes(self) -> Any:
+        """Class codes call by call (-1: no call), shape (B, N, L_1, ..., L_J, R); for methods with ``calls=True``."""
+        if self.codes_last is None:
+            raise SpecError("codes are not drawn", place="method", remedy="declare it as Method(..., calls=True)")
+        return _replicate_first(self.codes_last)
+
+
+def _replicate_first(array: Any) -> Any:
+    last = array.ndim - 1
+    return jnp.transpose(array, (last, last - 1, *range(1, last - 1), 0))
 
 
 class Estimate(NamedTuple):
@@ -111,55 +122,3 @@ def resolve_methods(methods: Sequence[str | Method]) -> tuple[tuple[str, ...], t
         raise SpecError(f"methods {names}", place="study", remedy="name at least one method, each once")
     calls = any(name in CALL_BY_CALL for name in built_in) or any(method.calls for method in own)
     return built_in, own, calls
-
-
-def built_in_estimates(names: Sequence[str], draw: Draw) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Values and t limits over items of the built-in methods, each (B, methods, components)."""
-    from_counts = tuple(name for name in names if name not in CALL_BY_CALL)
-    found: dict[str, jax.Array] = {}
-    if from_counts:
-        arrays = _from_counts(draw.counts, from_counts, draw.design, draw.components, draw.kernel)
-        found.update(zip(from_counts, arrays, strict=True))
-    if "across-repeats" in names or "panel" in names:
-        verdicts = _one_hot(draw.codes, draw.counts.shape[-1])
-        if "across-repeats" in names:
-            found["across-repeats"] = across_repeats(verdicts, draw.design, draw.components, draw.kernel)
-        if "panel" in names:
-            found["panel"] = panel(verdicts, draw.design, draw.components, draw.kernel)
-    per_item = jnp.stack([found[name] for name in names], axis=1)
-    return _over_items(per_item, tuple(map(int, draw.strata)), draw.level)
-
-
-@compiled("names", "design", "components")
-def _from_counts(
-    counts: jax.Array, names: tuple[str, ...], design: Design, components: tuple[Component, ...], kernel: jax.Array
-) -> list[jax.Array]:
-    estimators = {"debiased": complete_pairs, "plugin": plugin}
-    cells = cells_from_counts(counts)
-    return [estimators[name](cells, design, components, kernel) for name in names]
-
-
-@compiled("n_classes")
-def _one_hot(codes: jax.Array, n_classes: int) -> jax.Array:
-    verdicts = jax.nn.one_hot(codes, n_classes, dtype=jnp.float64)
-    return jnp.where(jnp.broadcast_to(codes[..., None] >= 0, verdicts.shape), verdicts, jnp.nan)
-
-
-@compiled("strata", "level")
-def _over_items(per_item: jax.Array, strata: tuple[int, ...], level: float) -> tuple[jax.Array, jax.Array, jax.Array]:
-    # per_item (B, methods, N, components)
-    mean = per_item.mean(2)
-    sizes = np.bincount(strata)
-    if sizes.min() < 2:
-        nothing = jnp.full_like(mean, jnp.nan)
-        return mean, nothing, nothing
-    # Stratified item sample: SE^2 = sum_g (N_g / N)^2 s_g^2 / N_g, t with N - G degrees of freedom.
-    total = int(sizes.sum())
-    variance = jnp.zeros_like(mean)
-    for stratum, size in enumerate(sizes):
-        part = per_item[:, :, np.flatnonzero(np.asarray(strata) == stratum)]
-        variance = variance + part.var(axis=2, ddof=1) * (float(size) / total**2)
-    # Equal items say nothing about how far apart others could be: undefined, not a band of width zero.
-    spread = jnp.where(variance > ROUNDING**2, jnp.sqrt(variance), jnp.nan)
-    half = float(stdtrit(total - len(sizes), 0.5 + level / 2)) * spread
-    return mean, mean - half, mean + half

@@ -74,6 +74,7 @@ def save_shard(folder: Path, shard: Shard) -> Path:
                 np.savez(file, header=text, sums=shard.sums)
                 file.flush()
                 os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
