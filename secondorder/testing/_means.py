@@ -123,9 +123,8 @@ def assert_mean(
     finite = np.isfinite(table)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        raise AssertionError(
-            f"{np.count_nonzero(~finite)} of {table.size} are not finite, the first in row {row}, column {column}"
-        )
+        count = np.count_nonzero(~finite)
+        raise AssertionError(f"{count} of {table.size} values are not finite, the first in row {row}, column {column}")
     mean, deviation = table.mean(0), table.std(0, ddof=1)
     error = deviation / math.sqrt(n)
     if bounds is None:
@@ -328,7 +327,7 @@ def _checked_bounds(table: np.ndarray, bounds: tuple[float, float]) -> tuple[flo
     low, high = float(bounds[0]), float(bounds[1])
     outside = (table < low) | (table > high)
     if not low < high or outside.any():
-        found = f"value {table[outside][0]:g}" if outside.any() else "an empty range"
+        found = f"value {table[outside][0]:g}" if low < high else "an empty range"
         raise InputError(
             f"{found} with bounds ({low:g}, {high:g})",
             place="assert_mean",
