@@ -3,8 +3,12 @@
 from . import core as core
 from . import errors as errors
 from . import plot as plot
+from . import simulate as simulate
+from . import testing as testing
 from ._design import Component as Component
+from ._design import Design as Design
 from ._design import Facet as Facet
+from ._design import standard_components as standard_components
 from ._labels._cells import count as count
 from ._labels._cells import estimate_law as estimate_law
 from ._labels._cells import one_hot as one_hot
