@@ -6,6 +6,7 @@ A result object stays small and frozen; how it looks is decided here once. Nothi
 from __future__ import annotations
 
 import math
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -118,7 +119,8 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     lines = [table.title] if table.title else []
     lines.append(_line(table.columns, widths, numeric))
     lines.extend(_line(row, widths, numeric) for row in body)
-    lines.extend(table.notes)
+    for note in table.notes:
+        lines.extend(textwrap.wrap(note, width, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines)
 
 

@@ -155,8 +155,8 @@ class Decomposition:
                 {"stratum": label, "n_items": len(part.items), "components": self._component_dicts(part)}
             )
             plain["undefined"].extend(replace(entry, stratum=label).to_dict() for entry in part.undefined)
-        if group.notes:
-            plain["notes"] = list(group.notes)
+        if group.all_notes:
+            plain["notes"] = list(group.all_notes)
         return plain
 
     def _component_dicts(self, group: Group) -> list[dict[str, Any]]:
@@ -299,7 +299,7 @@ class Decomposition:
             if entry.component not in names:
                 names.append(entry.component)
         notes.extend(f"– {', '.join(names)}: {reason}" for reason, names in reasons.items())
-        notes.extend(group.notes)
+        notes.extend(group.all_notes)
         return Table(title, tuple(columns), tuple(rows), tuple(notes))
 
     def __str__(self) -> str:

@@ -357,6 +357,16 @@ class Group:
             found[_agreement_name(shared, facets)] = float(1 - (mean["total"] - inside))
         return found
 
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Notes of the group, and of the errors that its settings ask for."""
+        if self.settings.covers != "calls":
+            return self.notes
+        from secondorder._statistics._errors import call_note
+
+        note = call_note(self)
+        return self.notes if note is None else (*self.notes, note)
+
     def subset(self, keep: NDArray[np.bool_]) -> Group:
         """The same decomposition on some of the items (a stratum, or the items shared with another judge)."""
         from dataclasses import replace

@@ -216,7 +216,7 @@ def _provenance(cube: xr.Dataset, result: Decomposition) -> xr.Dataset:
                         "facets": {name: info.to_dict() for name, info in group.facets.items()},
                         "repeats": list(group.repeats),
                         "items_dropped": [dict(entry) for entry in group.items_dropped],
-                        "notes": list(group.notes),
+                        "notes": list(group.all_notes),
                         "undefined": [entry.to_dict() for entry in group.undefined],
                     }
                     for group in result.groups
