@@ -52,7 +52,7 @@ class MeanCheck:
             line = f"{mean:12.6g} {expected:12.6g} {mean - expected:12.3g} {error:10.3g} {detectable:10.3g}"
             lines.append(f"{line}  differs" if failed else line)
         lines.append(
-            f"{self.n} values; fails without cause at a rate of at most {self.false_fail_rate:g}; "
+            f"{self.n} values; fails without cause at a rate of at most {self.false_fail_rate:g};\n"
             f"finds a discrepancy of the size 'detectable' with probability {self.power:g}"
         )
         return "\n".join(lines)

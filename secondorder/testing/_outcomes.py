@@ -90,9 +90,9 @@ def enumerate_outcomes(
 
     Parameters
     ----------
-    law : array_like, shape (*cells, C)
+    law : array_like, shape (L_1, ..., L_J, C)
         Class probabilities of each cell, exact (anything that :func:`as_fractions` reads), each row of sum 1.
-    calls : int or array_like of int, shape (*cells)
+    calls : int or array_like of int, shape (L_1, ..., L_J)
         Calls per cell.
     view : {"counts", "codes"}
         ``counts``: outcomes are verdict counts, ``(*cells, C)``. ``codes``: outcomes are the classes of the calls in

@@ -43,8 +43,8 @@ class Case(NamedTuple):
     ----------
     setting : Setting
     kernel : array of Fraction, shape (C, C)
-    law : array of Fraction, shape (*cells, C)
-    verdicts : array of int, shape (*cells, R)
+    law : array of Fraction, shape (L_1, ..., L_J, C)
+    verdicts : array of int, shape (L_1, ..., L_J, R)
         Class codes drawn freely (not from `law`); -1 where there is no call.
     """
 
