@@ -245,7 +245,7 @@ def require_cells(
 
 def _reason(cells: pd.DataFrame, need: int) -> str:
     first = next(iter(cells.to_dict("records")))
-    more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""
+    more = f" (and {len(cells) - 1} more cell{'s' * (len(cells) > 2)})" if len(cells) > 1 else ""
     return f"cell {_cell(first, ITEM)} has {first['calls']} of {need} calls{more}"
 
 
