@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondorder._design import Component
@@ -351,46 +351,3 @@ def test_failure_rate_passes_other_errors_on() -> None:
     # Exact limit of 0 of 100 at confidence .99, two-sided: 1 - .005 ** (1 / 100).
     assert math.isclose(found.upper, 1 - 0.005**0.01)
     assert str(found).startswith("0 of 100 runs failed: rate 0, between 0 and 0.05")
-
-
-# Strategies ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_menu_is_short_and_covers_what_it_says() -> None:
-    assert len(so.MENU) <= 12
-    assert len({(s.design.shape, s.n_classes, s.repeats) for s in so.MENU}) == len(so.MENU)
-    assert {len(setting.design.names) for setting in so.MENU} == {1, 2, 3}
-    kinds = {kind for setting in so.MENU for kind in setting.design.populations}
-    assert None in kinds
-    assert math.inf in kinds
-    assert any(kind is not None and kind < math.inf for kind in kinds)
-
-
-@quick
-@given(so.cases(missing=True))
-def test_cases_are_valid(case: so.Case) -> None:
-    assert (case.law.sum(-1) == 1).all()
-    assert (case.law >= 0).all()
-    assert ((case.verdicts >= 0).sum(-1) >= 2).all()
-    assert case.verdicts.max() < case.setting.n_classes
-    oracle_estimate(case.verdicts, case.setting.design, case.kernel, pairs="across-repeats")
-
-
-def test_strategies_reach_the_corners() -> None:
-    def found(strategy: Any, condition: Any) -> None:
-        find(strategy, condition, settings=settings(max_examples=500, database=None))
-
-    found(so.cases(missing=True), lambda case: (case.verdicts < 0).any())
-    found(so.laws((2,), 3), lambda law: (law == 1).any())
-    found(so.kernels(3), lambda kernel: kernel[0, 1] == 0)
-    found(so.settings(facets=3), lambda setting: not setting.design.all_fixed)
-    found(so.soft_verdicts((2,), 3, 2), lambda soft: ((soft > 0) & (soft < 1)).any())
-
-
-@quick
-@given(so.tables(so.MENU[5], missing=True))
-def test_tables_hold_each_call_once(rows: list[dict[str, Any]]) -> None:
-    keys = [(row["item"], row["prompt"], row["order"], row["repeat"]) for row in rows]
-    assert len(set(keys)) == len(keys)
-    assert {row["verdict"] for row in rows} <= {"A", "B", "C"}
-    assert 3 * 4 * 2 <= len(rows) <= 3 * 4 * 3

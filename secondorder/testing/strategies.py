@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,7 +18,22 @@ from hypothesis import strategies as st
 from secondorder._design import Design
 from secondorder.testing._exact import as_fractions, exact_design
 
-__all__ = ["MENU", "Case", "Setting", "cases", "kernels", "laws", "settings", "soft_verdicts", "tables", "verdicts"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "MENU",
+    "Case",
+    "Setting",
+    "cases",
+    "cubes",
+    "kernels",
+    "laws",
+    "settings",
+    "soft_verdicts",
+    "tables",
+    "verdicts",
+]
 
 
 class Setting(NamedTuple):
@@ -192,6 +207,27 @@ def tables(draw: st.DrawFn, setting: Setting, n_items: int = 3, *, missing: bool
     order = draw(st.randoms(use_true_random=False))
     order.shuffle(rows)
     return rows
+
+
+@st.composite
+def cubes(draw: st.DrawFn, setting: Setting, n_items: int = 3, *, missing: bool = False) -> xr.Dataset:
+    """A response-law cube made of :func:`tables`, with the facets, weights and kinds of the setting's design.
+
+    Every class is declared, whether it occurs or not.
+    """
+    # The cube needs xarray and pandas, which the other strategies do without.
+    from secondorder import Facet, make_cube
+
+    design = setting.design
+    facets = []
+    for name, weights, population in zip(design.names, design.weights, design.populations, strict=True):
+        if population is None:
+            facets.append(Facet(name, weights={f"{name}{k}": float(weight) for k, weight in enumerate(weights)}))
+        else:
+            facets.append(Facet(name, "random", population=None if math.isinf(population) else int(population)))
+    rows = draw(tables(setting, n_items, missing=missing))
+    classes = [chr(ord("A") + code) for code in range(setting.n_classes)]
+    return make_cube(rows, item="item", facets=facets, repeat="repeat", verdict="verdict", classes=classes)
 
 
 @st.composite
