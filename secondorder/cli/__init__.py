@@ -14,7 +14,10 @@ from cyclopts import App, CycloptsError
 from secondorder._version import __version__
 from secondorder.errors import SecondOrderError
 
-__all__ = ["app", "main"]
+__all__ = ["STDIN", "app", "main"]
+
+STDIN = "stdin:"
+"""What a lone ``-`` becomes before parsing, where it would pass for an option."""
 
 app = App(
     name="secondorder",
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        code = app(arguments)
+        code = app([STDIN if argument == "-" else argument for argument in arguments])
         sys.stdout.flush()
     except SecondOrderError as error:
         _complain(str(error))

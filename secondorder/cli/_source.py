@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secondorder._design import Facet
+from secondorder.cli import STDIN
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
     Parameters
     ----------
     source : str
-        Path of a table, a cube or a run folder, or ``-``.
+        Path of a table, a cube or a run folder, or :data:`secondorder.cli.STDIN`.
     columns : mapping
         Values of the column flags, by the names of :func:`secondorder.read_table`; unset ones are None or False.
 
@@ -34,7 +35,7 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
         When a needed flag is absent, or one stands beside a cube.
     """
     path = Path(source)
-    if source != "-" and (path.suffix in CUBES or path.is_dir()):
+    if source != STDIN and (path.suffix in CUBES or path.is_dir()):
         given = [name for name, value in columns.items() if value]
         if given:
             raise InputError(
@@ -63,7 +64,7 @@ def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
     if columns["repeat"] and columns["number_repeats"]:
         raise InputError("--repeat and --number-repeats exclude each other", place=source, remedy="give one of them")
     return read_table(
-        source,
+        "-" if source == STDIN else source,
         item=columns["item"],
         facets=declared_facets(columns["facets"] or [], columns["random"] or [], columns["weights"] or []),
         repeat=columns["repeat"],
