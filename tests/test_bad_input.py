@@ -406,6 +406,11 @@ MEMORY: dict[str, Case] = {
         ("DataFrame row 0", "'v' holds a bytes", "single value"),
         lambda tmp: make_cube(pd.DataFrame([ROW | {"v": b"A"}]), **ROLES),
     ),
+    "frame holds a NUL": (
+        TableError,
+        ("DataFrame row 1", "'A\\x00'", "remove NUL"),
+        lambda tmp: make_cube(pd.DataFrame([ROW, ROW | {"r": "1", "v": "A\0"}]).astype(object), **ROLES),
+    ),
     "frame repeats a call": (
         TableError,
         ("DataFrame", "row 0 (from 0) and row 2 (from 0)", "one outcome per call"),

@@ -226,9 +226,10 @@ def column_of_values(values: Iterable[Any]) -> Column | int:
     return column_of_texts(texts)
 
 
-def column_of_texts(texts: Sequence[str]) -> Column:
+def column_of_texts(texts: Sequence[str] | NDArray[np.object_]) -> Column:
     """Column of texts."""
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
+    # One value that is no text keeps pandas 2 from its table of C strings, to which "A" and "A\0" are the same.
+    array = np.empty(len(texts) + 1, dtype=object)
+    array[:-1] = texts
     codes, labels = pd.factorize(array)
-    return Column(codes.astype(np.int32), tuple(labels.tolist()))
+    return Column(codes[:-1].astype(np.int32), tuple(map(str, labels.tolist())))

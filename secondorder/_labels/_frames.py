@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secondorder._labels._columns import Column, Rows, column_of_values
+from secondorder._labels._columns import Column, Rows, column_of_texts, column_of_values
 from secondorder._labels._sources import refuse_unknown_columns
 from secondorder.errors import TableError
 
@@ -50,9 +50,11 @@ def _column_of_series(series: pd.Series[Any], name: str) -> Column:
         # By bit pattern: 0.0 and -0.0 are equal and have different texts.
         codes, bits = pd.factorize(np.ascontiguousarray(series.to_numpy()).view(f"i{kind.itemsize}"))
         values = list(bits.view(kind))
-    elif pd.api.types.infer_dtype(series, skipna=True) in ("string", "integer", "boolean"):
+    elif getattr(kind, "storage", "") == "pyarrow" or _inferred(series) in ("integer", "boolean"):
         codes, found = pd.factorize(series, use_na_sentinel=False)
         values = list(found)
+    elif _inferred(series) == "string" and not series.hasnans:
+        return column_of_texts(series.to_numpy(dtype=object))
     else:
         codes, values = np.arange(len(series)), list(series)
     labels = column_of_values([*values, None])
@@ -64,6 +66,10 @@ def _column_of_series(series: pd.Series[Any], name: str) -> Column:
             remedy="give a single value: text, a number, true, false or a missing value",
         )
     return Column(labels.codes[codes], labels.labels).used()
+
+
+def _inferred(series: pd.Series[Any]) -> str:
+    return str(pd.api.types.infer_dtype(series, skipna=True))
 
 
 def _rows_of_records(rows: Iterable[Mapping[str, Any]], wanted: Sequence[str]) -> Rows:
