@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
-from secondorder.studies._coefficients import COEFFICIENTS, make_part
+from secondorder.studies._coefficients import COEFFICIENTS, make_parts
 from secondorder.studies._disagreement import Array, alpha_metric, disagreement
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import as_names
@@ -104,9 +104,8 @@ def agreement(
     alpha = alpha_metric(metric, laid.classes, scores=scores)
     n_raters = laid.codes.shape[-1]
     parts = [
-        [make_part(name, codes=codes, counts=counts, weights=gap, metric=alpha) for name in names]
+        make_parts(names, codes=codes, counts=unit_counts(codes, len(laid.classes)), weights=gap, metric=alpha)
         for codes in laid.codes
-        for counts in [unit_counts(codes, len(laid.classes))]
     ]
     points = [[point(part, n_raters=n_raters) for part in group] for group in parts]
     values = [[value for value, _ in group] for group in points]
@@ -150,10 +149,12 @@ def _draws(
     # Groups and coefficients in one matrix product, so that they share the draws: (groups, coefficients, draws).
     every = [part for group in parts for part in group]
     among = [~np.isnan(each) for group in points for _, each in group]
-    cuts = np.cumsum([part.columns.shape[1] for part in every])[:-1]
-    stacked = np.concatenate([part.columns for part in every], axis=1)
-    sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=strata), cuts, axis=1)
-    values = [combine(part, one, among=pairs) for part, one, pairs in zip(every, sums, among, strict=True)]
+    columns = {id(part.columns): part.columns for part in every}  # some coefficients read the same columns
+    cuts = np.cumsum([one.shape[1] for one in columns.values()])[:-1]
+    stacked = np.concatenate(list(columns.values()), axis=1)
+    pieces = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=strata), cuts, axis=1)
+    sums = dict(zip(columns, pieces, strict=True))
+    values = [combine(part, sums[id(part.columns)], among=pairs) for part, pairs in zip(every, among, strict=True)]
     return np.stack(values).reshape(len(parts), len(parts[0]), draws)
 
 

@@ -19,12 +19,14 @@ from secondorder.studies._parts import (
     gwet,
     krippendorff,
     overlap,
+    pairs,
     pairwise,
     point,
+    shares,
     unit_counts,
 )
 
-__all__ = ["COEFFICIENTS", "coefficient", "make_part"]
+__all__ = ["COEFFICIENTS", "coefficient", "make_parts"]
 
 
 class Declared(NamedTuple):
@@ -46,13 +48,15 @@ COEFFICIENTS: dict[str, Declared] = {
 """Every coefficient: the only list of their names."""
 
 
-def make_part(name: str, *, codes: Codes | None, counts: Array, weights: Array, metric: Array | None) -> Part:
-    """Columns of one coefficient and how it is read off their sums.
+def make_parts(
+    names: Sequence[str], *, codes: Codes | None, counts: Array, weights: Array, metric: Array | None
+) -> list[Part]:
+    """Columns of each coefficient and how it is read off their sums; equal columns are one array.
 
     Parameters
     ----------
-    name : str
-        A key of ``COEFFICIENTS``.
+    names : sequence of str
+        Keys of ``COEFFICIENTS``.
     codes : int array, shape (items, units, raters), or None
         Class codes, -1 missing; None when only counts are known.
     counts : array, shape (items, units, classes)
@@ -60,22 +64,34 @@ def make_part(name: str, *, codes: Codes | None, counts: Array, weights: Array, 
         Disagreement of kappa, pi and AC.
     metric : array, shape (classes, classes), or None
         Disagreement of alpha; None is Krippendorff's ordinal metric.
+
+    Raises
+    ------
+    TableError
+        When a name is unknown, or needs to know the raters of counts.
     """
-    if name not in COEFFICIENTS:
-        raise TableError(
-            f"unknown coefficient {name!r}", place="coefficients", remedy=f"one of {', '.join(COEFFICIENTS)}"
-        )
-    if COEFFICIENTS[name].needs_raters:
-        if codes is None:
+    for name in names:
+        if name not in COEFFICIENTS:
+            raise TableError(
+                f"unknown coefficient {name!r}", place="coefficients", remedy=f"one of {', '.join(COEFFICIENTS)}"
+            )
+        if COEFFICIENTS[name].needs_raters and codes is None:
             raise TableError(
                 f"{name} needs to know who gave which rating", place="counts", remedy="give ratings= (item x rater)"
             )
-        return pairwise(codes, weights, pooled=name == "scott")
-    if name == "overlap":
-        return overlap(counts, nominal_kernel(counts.shape[-1]))
-    if name == "krippendorff":
-        return krippendorff(counts, metric)
-    return (fleiss if name == "fleiss" else gwet)(counts, weights)
+    by_pair = pairs(codes, weights) if codes is not None and {"cohen", "scott"} & set(names) else None
+    by_share = shares(counts, weights) if {"fleiss", "gwet"} & set(names) else None
+    parts = []
+    for name in names:
+        if by_pair is not None and COEFFICIENTS[name].needs_raters:
+            parts.append(pairwise(by_pair, weights, pooled=name == "scott"))
+        elif by_share is not None and name in ("fleiss", "gwet"):
+            parts.append((fleiss if name == "fleiss" else gwet)(by_share, weights))
+        elif name == "overlap":
+            parts.append(overlap(counts, nominal_kernel(counts.shape[-1])))
+        else:
+            parts.append(krippendorff(counts, metric))
+    return parts
 
 
 def _check_codes(ratings: ArrayLike, n_classes: int | None) -> tuple[Codes, int]:
@@ -171,11 +187,11 @@ def coefficient(
         )
     labels = [str(code) for code in range(size)]
     given: Any = None if scores is None else dict(zip(labels, scores, strict=True))
-    part = make_part(
-        name,
+    parts = make_parts(
+        [name],
         codes=codes,
         counts=table,
         weights=disagreement(weights, labels, scores=given),
         metric=alpha_metric(metric, labels, scores=given),
     )
-    return point(part, n_raters=n_raters)[0]
+    return point(parts[0], n_raters=n_raters)[0]

@@ -24,9 +24,11 @@ __all__ = [
     "gwet",
     "krippendorff",
     "overlap",
+    "pairs",
     "pairwise",
     "point",
     "quotient",
+    "shares",
     "unit_counts",
 ]
 
@@ -57,14 +59,11 @@ class Part(NamedTuple):
         What each item adds to.
     split : callable
         Sums of columns ``(..., S)`` to observed disagreement, expected disagreement and support, each ``(..., P)``:
-        P pairs of raters, or 1.
-    pairs : tuple of (int, int)
-        The pairs of raters; empty for a coefficient of all raters together.
+        P pairs of raters in the order of ``itertools.combinations``, or 1.
     """
 
     columns: Array
     split: Callable[[Array], Split]
-    pairs: tuple[tuple[int, int], ...] = ()
 
 
 def quotient(above: Array, below: Array) -> Array:
@@ -96,29 +95,35 @@ def overlap(counts: Array, matrix: Array) -> Part:
     return Part(np.stack([mean.sum(1), paired.sum(1)], axis=-1), split)
 
 
-def _with_shares(counts: Array, matrix: Array, expected: Callable[[Array], Array]) -> Part:
-    # Observed over units with two ratings, class shares over every rated unit, each unit with equal weight.
-    mean, paired, size = _mean_of_pairs(counts, matrix)
-    shares = (counts / np.maximum(size, 1)[..., None]).sum(1)
-    sizes = np.stack([mean.sum(1), paired.sum(1), (size > 0).sum(1).astype(float)], axis=-1)
+def shares(counts: Array, matrix: Array) -> Array:
+    """Columns of Fleiss and Gwet: observed over units with two ratings, class shares over every rated unit.
 
+    Each unit has equal weight in both.
+    """
+    mean, paired, size = _mean_of_pairs(counts, matrix)
+    by_class = (counts / np.maximum(size, 1)[..., None]).sum(1)
+    sizes = np.stack([mean.sum(1), paired.sum(1), (size > 0).sum(1).astype(float)], axis=-1)
+    return np.concatenate([sizes, by_class], axis=1)
+
+
+def _with_shares(columns: Array, expected: Callable[[Array], Array]) -> Part:
     def split(sums: Array) -> Split:
         observed = quotient(sums[..., :1], sums[..., 1:2])
         return observed, expected(quotient(sums[..., 3:], sums[..., 2:3]))[..., None], sums[..., 1:2]
 
-    return Part(np.concatenate([sizes, shares], axis=1), split)
+    return Part(columns, split)
 
 
-def fleiss(counts: Array, matrix: Array) -> Part:
-    """Expected: two ratings drawn from the pooled class shares."""
-    return _with_shares(counts, matrix, lambda share: ((share @ matrix) * share).sum(-1))
+def fleiss(columns: Array, matrix: Array) -> Part:
+    """Expected: two ratings drawn from the pooled class shares; `columns` from :func:`shares`."""
+    return _with_shares(columns, lambda share: ((share @ matrix) * share).sum(-1))
 
 
-def gwet(counts: Array, matrix: Array) -> Part:
+def gwet(columns: Array, matrix: Array) -> Part:
     """Expected: one minus Gwet's chance agreement, which spreads ``share * (1 - share)`` over all classes."""
     size = len(matrix)
     chance = (1 - matrix).sum() / (size * (size - 1)) if size > 1 else np.nan
-    return _with_shares(counts, matrix, lambda share: 1 - chance * (share * (1 - share)).sum(-1))
+    return _with_shares(columns, lambda share: 1 - chance * (share * (1 - share)).sum(-1))
 
 
 def krippendorff(counts: Array, matrix: Array | None) -> Part:
@@ -155,38 +160,65 @@ def _krippendorff_ordinal(scaled: Array, paired: Array) -> Part:
     return Part(np.concatenate([coincidences, paired.sum(1)], axis=1), split)
 
 
-def pairwise(codes: Codes, matrix: Array, *, pooled: bool) -> Part:
-    """Every pair of raters on the units that both rated: Cohen's chance, or Scott's from the pair's pooled shares."""
+class PairColumns(NamedTuple):
+    """Columns of Cohen and Scott, and where each pair of raters finds its own.
+
+    Attributes
+    ----------
+    columns : array, shape (items, S)
+    held : int array, shape (P, 2)
+        Number of units that both rated, and their disagreement.
+    first, second : int array, shape (P, classes)
+        Class counts of either rater on these units.
+    """
+
+    columns: Array
+    held: Codes
+    first: Codes
+    second: Codes
+
+
+def pairs(codes: Codes, matrix: Array) -> PairColumns:
+    """Every pair of raters on the units that both rated.
+
+    Without a missing rating a rater's class counts are the same in all its pairs, and are held once.
+    """
     size, n_raters = len(matrix), codes.shape[-1]
-    pairs = tuple(combinations(range(n_raters), 2))
-    left, right = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
-    everywhere = bool((codes >= 0).all())  # then a rater's shares are the same in every pair: R, not R(R-1), blocks
-    blocks = [np.zeros((len(codes), 0))]
-    if everywhere:
-        blocks += [_class_counts(codes[..., rater], size) for rater in range(n_raters)]
-    for a, b in pairs:
+    named = list(combinations(range(n_raters), 2))
+    everywhere = bool((codes >= 0).all())
+    own = [_class_counts(codes[..., rater], size) for rater in range(n_raters if everywhere else 0)]
+    blocks, by_pair = [np.zeros((len(codes), 0)), *own], []
+    for a, b in named:
         x, y = codes[..., a], codes[..., b]
         both = (x >= 0) & (y >= 0)
-        blocks.append(np.stack([both.sum(1), np.where(both, matrix[x, y], 0.0).sum(1)], axis=-1))
+        gap = matrix.ravel()[np.where(both, x * size + y, 0)]  # D[0, 0] = 0 where one did not rate
+        blocks.append(np.stack([both.sum(1), gap.sum(1)], axis=-1))
         if not everywhere:
-            blocks += [_class_counts(np.where(both, side, -1), size) for side in (x, y)]
+            by_pair += [_class_counts(np.where(both, side, -1), size) for side in (x, y)]
+    start = len(own) * size
+    held = start + np.arange(2 * len(named)).reshape(-1, 2)
+    block = np.arange(size)
+    if everywhere:
+        first, second = (
+            np.array([pair[side] for pair in named], dtype=np.int64)[:, None] * size + block for side in (0, 1)
+        )
+    else:
+        offset = 2 * len(named) + 2 * size * np.arange(len(named))[:, None]
+        first, second = offset + block, offset + size + block
+    return PairColumns(np.concatenate([*blocks, *by_pair], axis=1), held, first, second)
+
+
+def pairwise(found: PairColumns, matrix: Array, *, pooled: bool) -> Part:
+    """Each rater's own class shares (Cohen), or the pair's pooled ones (Scott)."""
 
     def split(sums: Array) -> Split:
-        lead = sums.shape[:-1]
-        if everywhere:
-            cut = n_raters * size
-            shares = sums[..., :cut].reshape(*lead, n_raters, size)
-            held = sums[..., cut:].reshape(*lead, len(pairs), 2)
-            first, second = shares[..., left, :], shares[..., right, :]
-        else:
-            table = sums.reshape(*lead, len(pairs), 2 + 2 * size)
-            held, first, second = table[..., :2], table[..., 2 : 2 + size], table[..., 2 + size :]
+        n, gap = sums[..., found.held[:, 0]], sums[..., found.held[:, 1]]
+        first, second = sums[..., found.first], sums[..., found.second]
         if pooled:
             first = second = (first + second) / 2
-        n = held[..., 0]
-        return quotient(held[..., 1], n), quotient(((first @ matrix) * second).sum(-1), n * n), n
+        return quotient(gap, n), quotient(((first @ matrix) * second).sum(-1), n * n), n
 
-    return Part(np.concatenate(blocks, axis=1), split, pairs)
+    return Part(found.columns, split)
 
 
 def _class_counts(codes: Codes, size: int) -> Array:

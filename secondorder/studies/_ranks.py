@@ -29,7 +29,7 @@ class Orders(NamedTuple):
     ties : array
         Share of pairs of systems tied under one prompt or both: neither kept nor reversed.
     adjacent : array
-        Share reversed among the pairs that are neighbours under one of the two prompts.
+        Share reversed among all pairs that are neighbours under one of the two prompts (twice where under both).
     rank_changes : array
         Share of systems with another rank.
     top_changes : array

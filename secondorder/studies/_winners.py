@@ -146,9 +146,11 @@ def _value(number: float, points: Points) -> Value:
 
 def _best(drawn: xr.DataArray, prompt: str) -> xr.DataArray:
     # A draw in which some prompt has no value tells nothing about the best.
+    if not drawn.sizes["draw"]:
+        return xr.full_like(drawn.isel(draw=slice(1)).sum("draw"), np.nan)
     top = (drawn == drawn.max(prompt, skipna=False)) & drawn.notnull().all(prompt)
     count = top.sum(prompt)
-    return (top / count.where(count > 0)).mean("draw") if drawn.sizes["draw"] else drawn.mean("draw", skipna=False)
+    return (top / count.where(count > 0)).mean("draw")
 
 
 def _summary(found: xr.Dataset, drawn: xr.DataArray, by: By, prompt: str) -> Table:
