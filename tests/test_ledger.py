@@ -114,7 +114,8 @@ def test_a_dictionary_learned_on_the_way_disturbs_no_row(tmp_path):
     calls = small.make_calls(items=80)
     path = small.plan(tmp_path / "ledger.sqlite", calls)
     with read_ledger(path) as early:
-        fill(path, range(len(calls)))
+        fill(path, range(640))
+        fill(path, range(640, 1280))
         codecs = dict(early.query("SELECT codec, count(*) FROM attempt GROUP BY 1"))
         assert set(codecs) == {2, 3}
         assert sum(codecs.values()) == len(calls)

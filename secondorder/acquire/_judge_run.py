@@ -32,7 +32,7 @@ __all__ = ["JudgeRun", "Parser", "Shared", "outcome_of"]
 Parser = Callable[[str, str, Call], Outcome]
 
 PAGE = 256
-AHEAD_S = 0.05
+AHEAD_S = 0.1
 MOST_AHEAD = 64
 """Calls are announced this long before they are sent, so that no send waits for the disk, but few are announced when
 a crash comes."""
@@ -102,11 +102,13 @@ class JudgeRun:
         self._sequential = sequential
         self._line = JudgeLine(name, judge)
         self._pace = Pace(judge.requests_per_minute)
-        self._slots = asyncio.Semaphore(judge.concurrency)
+        self._ready: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._taken = asyncio.Event()
+        self._workers: list[asyncio.Task[None]] = []
+        self._idle = 0
         self._loop = asyncio.get_running_loop()
         self._halted = asyncio.Event()
         self._error: SecondOrderError | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._answered = answered
         self._rejected = 0
         self._silent = 0
@@ -116,6 +118,7 @@ class JudgeRun:
     def halt(self) -> None:
         """Send nothing more; calls in flight may still end."""
         self._halted.set()
+        self._taken.set()
 
     async def run(self) -> None:
         """Call what is pending, until everything has ended or the run is halted.
@@ -131,28 +134,22 @@ class JudgeRun:
             try:
                 await self._line.reach()
                 with read_ledger(self._shared.ledger.path) as reader:
-                    await self._start_all(reader, group)
+                    await self._feed(reader, group)
             except SecondOrderError as error:
                 self._fail(error)
+            for _ in self._workers:
+                self._ready.put_nowait(None)
+        while not self._ready.empty():
+            if job := self._ready.get_nowait():
+                self._unsent(job[0])
         if self._error is None and self._rejected and not self._answered and not self._halted.is_set():
             self._error = self._useless("every call was rejected")
         if self._error is not None:
             raise self._error
 
-    async def _start_all(self, reader: LedgerReader, group: asyncio.TaskGroup) -> None:
-        async for job in self._announced(reader):
-            await self._slots.acquire()
-            if self._halted.is_set():
-                self._unsent(job[0])
-                self._slots.release()
-                continue
-            task = group.create_task(self._work(job))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
     def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        for worker in self._workers:
+            worker.cancel()
 
     def _fail(self, error: SecondOrderError) -> None:
         """Stop this judge; stop all when the cause is not the judge's alone."""
@@ -166,18 +163,24 @@ class JudgeRun:
 
     # -- which calls, and in what portions ----------------------------------------------------------------------------
 
-    async def _announced(self, reader: LedgerReader) -> AsyncIterator[Job]:
-        """Jobs whose first attempt is announced on disk; the next portion is stored while this one is sent."""
+    async def _feed(self, reader: LedgerReader, group: asyncio.TaskGroup) -> None:
+        """Keep announced jobs ready, so that a worker goes from one call to the next without waiting for the disk."""
         jobs = self._wanted(reader)
-        batch = await self._portion(jobs, self._judge.concurrency)
-        stored = self._announce(batch)
-        while batch:
-            ahead = await self._portion(jobs, self._ahead())
-            ahead_stored = self._announce(ahead)
-            await stored
-            for job in batch:
-                yield job
-            batch, stored = ahead, ahead_stored
+        while True:
+            ahead = self._ahead()
+            while 2 * self._ready.qsize() >= ahead and not self._halted.is_set():
+                self._taken.clear()
+                await self._taken.wait()
+            free = self._judge.concurrency - len(self._workers) + self._idle
+            portion = await self._portion(jobs, ahead + min(PAGE, free))
+            if not portion:
+                return
+            await self._announce(portion)
+            for job in portion:
+                self._ready.put_nowait(job)
+            while self._idle < self._ready.qsize() and len(self._workers) < self._judge.concurrency:
+                self._idle += 1
+                self._workers.append(group.create_task(self._work()))
 
     def _ahead(self) -> int:
         elapsed = max(self._loop.time() - self._began, AHEAD_S)
@@ -226,19 +229,30 @@ class JudgeRun:
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
-    async def _work(self, job: Job) -> None:
-        try:
-            await self._call(job[0])
-            for pending in job[1:]:
-                if self._halted.is_set():
-                    break
-                if self._admit(pending):
-                    await self._announce([[pending]])
-                    await self._call(pending)
-        except SecondOrderError as error:
-            self._fail(error)
-        finally:
-            self._slots.release()
+    async def _work(self) -> None:
+        while True:
+            job = await self._ready.get()
+            self._idle -= 1
+            self._taken.set()
+            if job is None:
+                return
+            try:
+                await self._do(job)
+            except SecondOrderError as error:
+                self._fail(error)
+            self._idle += 1
+
+    async def _do(self, job: Job) -> None:
+        if self._halted.is_set():
+            return self._unsent(job[0])
+        await self._call(job[0])
+        for pending in job[1:]:
+            if self._halted.is_set():
+                break
+            if self._admit(pending):
+                await self._announce([[pending]])
+                await self._call(pending)
+        return None
 
     async def _call(self, pending: PendingCall) -> None:
         """Attempts of one call, by the frozen law; the first is announced already."""

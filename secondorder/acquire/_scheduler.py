@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 
 from secondorder.acquire._admission import Admission, Policy
 from secondorder.acquire._endpoint import endpoint_of
@@ -81,8 +83,8 @@ def run_calls(
     """
     latest: list[Progress] = []
     result: list[Summary | BaseException] = []
-    handle: list[tuple[asyncio.AbstractEventLoop, asyncio.Event, asyncio.Task[Summary]]] = []
-    stops = 0
+    ended = threading.Event()
+    brake = _Brake()
 
     async def main() -> Summary:
         stop = asyncio.Event()
@@ -101,9 +103,7 @@ def run_calls(
                     stop=stop,
                 )
             )
-            handle.append((asyncio.get_running_loop(), stop, task))
-            if stops:
-                stop.set()
+            brake.attach(asyncio.get_running_loop(), stop, task)
             return await task
 
     def work() -> None:
@@ -111,31 +111,70 @@ def run_calls(
             result.append(asyncio.run(main()))
         except BaseException as error:
             result.append(error)
+        finally:
+            ended.set()
 
-    # A thread of its own: so the calling thread stays free for Ctrl-C and for the progress callback, and a loop that
+    # A thread of its own: the calling thread stays free for Ctrl-C and for the progress callback, and a loop that
     # already runs there (a notebook's) is no obstacle.
     thread = threading.Thread(target=work, name="acquire")
-    thread.start()
-    failure: BaseException | None = None
-    while thread.is_alive():
+    with brake:
+        thread.start()
         try:
-            thread.join(TICK_S)
-            if progress is not None and latest and failure is None:
+            while not ended.wait(TICK_S):
+                if progress is not None and latest:
+                    progress(latest[-1])
+                    del latest[:-1]
+            if progress is not None and latest:
                 progress(latest[-1])
-                del latest[:-1]
-        except BaseException as error:
-            failure = error
-            stops += 1
-            for loop, stop, task in handle:
-                with suppress(RuntimeError):  # the loop has just closed
-                    loop.call_soon_threadsafe(
-                        stop.set if stops == 1 and isinstance(error, KeyboardInterrupt) else task.cancel
-                    )
-    if failure is not None:
-        raise failure
-    if isinstance(result[0], BaseException):
-        raise result[0]
-    return result[0]
+        except BaseException:
+            brake.press(hard=True)
+            raise
+        finally:
+            thread.join()
+    end = result[0]
+    if isinstance(end, Exception):
+        raise end
+    if brake.pressed or isinstance(end, BaseException):
+        raise KeyboardInterrupt
+    return end
+
+
+class _Brake:
+    """Ctrl-C while a run goes: the first press halts it, the second hangs up. Active inside a ``with`` block."""
+
+    def __init__(self) -> None:
+        self.pressed = 0
+        self._actions: list[Callable[[], object]] = []
+
+    def attach(self, loop: asyncio.AbstractEventLoop, stop: asyncio.Event, task: asyncio.Task[Summary]) -> None:
+        """Tell the brake what to stop; what was pressed before counts."""
+        self._actions = [
+            lambda: loop.call_soon_threadsafe(stop.set),
+            lambda: loop.call_soon_threadsafe(task.cancel),
+        ]
+        if self.pressed:
+            self._act(hard=self.pressed > 1)
+
+    def press(self, *, hard: bool = False) -> None:
+        """Press once more."""
+        self.pressed += 1
+        self._act(hard=hard or self.pressed > 1)
+
+    def _act(self, *, hard: bool) -> None:
+        with suppress(RuntimeError, IndexError):  # the loop has just closed, or has not begun
+            self._actions[hard]()
+
+    def __enter__(self) -> None:
+        # A handler, not the exception: that could strike anywhere, also between two statements of the clean-up.
+        self._previous = None
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, lambda *_: self.press())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
 
 
 async def acquire(

@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -17,16 +17,9 @@ from secondorder.acquire._judge._faults import FAULT_HEADER, Fault, fault_of_hea
 from secondorder.acquire._judge._laws import Law, derived_law, draw, messages_key, uniform_of_seed
 from secondorder.errors import InputError
 
-__all__ = ["JudgeServer", "Served"]
+__all__ = ["JudgeServer"]
 
 RANDOM_SEEDS = (-1, 2**32 - 1)
-
-
-class Served(NamedTuple):
-    """One request that came in: digest of its bytes, and whether it was answered with a completion."""
-
-    sha256: str
-    completed: bool
 
 
 class JudgeServer:
@@ -42,12 +35,17 @@ class JudgeServer:
         Time that an answer takes.
     key : str
         When not empty, requests without it are refused (401).
+
+    Attributes
+    ----------
+    served : list of str
+        SHA-256 of the bytes of every chat request let in, in order of arrival.
     """
 
     def __init__(
         self, laws: Mapping[str, Law], faults: Sequence[Fault] = (), *, latency_s: float = 0.0, key: str = ""
     ) -> None:
-        self.served: list[Served] = []
+        self.served: list[str] = []
         self._laws = laws
         self._faults = tuple(faults)
         self._latency_s = latency_s
@@ -81,6 +79,7 @@ class JudgeServer:
 
     async def _answer(self, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
         sha256 = sha256_hex(body)
+        self.served.append(sha256)
         try:
             faults = self._striking(body, sha256, request.headers.get(FAULT_HEADER))
         except InputError as error:
@@ -91,7 +90,6 @@ class JudgeServer:
             await asyncio.sleep(delay)
         response = _failure(fault) if fault is not None else None
         if fault is not None and fault.kind == "reset":
-            self.served.append(Served(sha256, False))
             return _abort(request)
         if response is None:
             try:
@@ -99,11 +97,9 @@ class JudgeServer:
             except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
                 return _error(400, f"not a chat request: {type(error).__name__}: {error}")
             if fault is not None and fault.kind == "cut":
-                self.served.append(Served(sha256, False))
                 return await _cut(request, content)
             malformed = fault is not None and fault.kind == "malformed"
             response = web.Response(body=content[: len(content) // 2] if malformed else content, content_type=_JSON)
-        self.served.append(Served(sha256, response.status == 200 and (fault is None or fault.kind not in _BROKEN)))
         return response
 
     def _striking(self, body: bytes, sha256: str, header: str | None) -> list[Fault]:
@@ -147,7 +143,6 @@ class JudgeServer:
 
 
 _JSON = "application/json"
-_BROKEN = ("malformed", "error_body")
 
 
 def _completion(request: dict[str, Any], texts: list[str], fault: str, *, fresh: bool) -> bytes:

@@ -1,0 +1,510 @@
+"""Every planned call ends exactly once, whatever the server, the disk, the user or the power does."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from email.utils import formatdate
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secondorder.acquire._judge import Fault, SimulatedJudge
+from secondorder.acquire._ledger import Ledger
+from secondorder.acquire._ledger_read import read_ledger
+from secondorder.acquire._ledger_verify import verify_ledger
+from secondorder.acquire._retry import Backoff, Pace, retry_after_s
+from secondorder.acquire._scheduler import run_calls
+from secondorder.acquire._spec import LimitsSpec, PriceSpec, RetrySpec
+from secondorder.acquire._types import Outcome
+from secondorder.errors import CorruptFileError, EndpointError, KeyRefusedError, LockedError, SpecError
+
+SCRIPT = Path(__file__).with_name("small_run.py")
+small = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+
+KEY = "sk-planted-0123456789abcdef"
+QUICK = Backoff(base_s=0.001, cap_s=0.01)
+CALLS = small.make_calls(items=2)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return small.plan(tmp_path / "ledger.sqlite", CALLS)
+
+
+def run(path, base_url, *, judges=("toy",), fields=None, **options):
+    specs = {name: small.judge(base_url, **(fields or {})) for name in judges}
+    return run_calls(path, specs, **{"parse": small.parse, "seed": 1, "backoff": QUICK, **options})
+
+
+def outcomes(path) -> dict[str, Outcome]:
+    with read_ledger(path) as ledger:
+        return {record.call.id: record.outcome for record in ledger.outcomes()}
+
+
+def counts(path) -> dict[tuple[str | None, str], int]:
+    with read_ledger(path) as ledger:
+        return {(row.status, row.reason): row.count for row in ledger.counts()}
+
+
+def served(server: SimulatedJudge) -> Counter:
+    return Counter(server.server.served)
+
+
+# -- the plain run ----------------------------------------------------------------------------------------------------
+
+
+def test_every_call_ends_with_the_outcome_that_its_law_and_seed_determine(path):
+    seen = []
+    with SimulatedJudge(process=False) as server:
+        summary = run(path, server.base_url, progress=seen.append)
+        again = run(path, server.base_url)
+        assert served(server) == Counter(call.request_sha256 for call in CALLS)
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+    assert len({outcome.status for outcome in outcomes(path).values()}) == 2  # valid and invalid both occur
+    assert (summary.planned, summary.open, summary.missing, again.open) == (len(CALLS), 0, 0, 0)
+    assert summary.counts == again.counts
+    assert (seen[-1].done, seen[-1].total, seen[-1].in_flight, seen[-1].retries) == (len(CALLS), len(CALLS), 0, 0)
+    assert f"{len(CALLS)} calls planned, 0 open" in str(summary)
+    with read_ledger(path) as ledger:
+        assert ledger.meta["outcomes_sha256"] == ledger.digest()
+    assert verify_ledger(path) == []
+
+
+def test_progress_and_errors_of_the_callback_reach_the_caller(path):
+    def fail(_) -> None:
+        raise RuntimeError("no terminal")
+
+    with SimulatedJudge(process=False, latency_s=0.05) as server:
+        with pytest.raises(RuntimeError, match="no terminal"):
+            run(path, server.base_url, progress=fail, fields={"concurrency": 1})
+        run(path, server.base_url)
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+
+
+def test_it_runs_inside_a_running_loop_too(path):
+    import asyncio
+
+    async def notebook(base_url):
+        return run(path, base_url)
+
+    with SimulatedJudge(process=False) as server:
+        assert asyncio.run(notebook(server.base_url)).open == 0
+
+
+# -- faults of single calls -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        ({"kind": "status", "status": 429, "retry_after": 0}, "rate_limited"),
+        ({"kind": "status", "status": 500}, "http_error"),
+        ({"kind": "status", "status": 504}, "timeout"),
+        ({"kind": "reset"}, "connection"),
+        ({"kind": "cut"}, "connection"),
+        ({"kind": "malformed"}, "malformed"),
+        ({"kind": "error_body"}, "error_body"),
+        ({"kind": "slow", "seconds": 1.0}, "timeout"),
+    ],
+)
+def test_no_completion_is_sent_again_with_the_same_bytes_until_there_is_one(path, fault, result):
+    with SimulatedJudge(faults=[Fault(**fault, per_call=2, rate=0.5)], process=False) as server:
+        summary = run(path, server.base_url, fields={"timeout_s": 0.3 if fault["kind"] == "slow" else 30.0})
+        log = served(server)
+    assert set(log) == {call.request_sha256 for call in CALLS}  # no byte differs between attempts
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+    retried = sum(log.values()) - len(CALLS)
+    assert retried > 0
+    assert summary.attempts == {("toy", "completed"): len(CALLS), ("toy", result): retried}
+    assert max(log.values()) <= 3
+    assert verify_ledger(path) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        ("empty", Outcome("invalid", "empty")),
+        ("truncated", Outcome("invalid", "truncated")),
+        ("refusal", Outcome("invalid", "refusal")),
+        ("filtered", Outcome("invalid", "filtered")),
+    ],
+)
+def test_a_completed_call_is_never_sent_again_whatever_it_says(path, kind, outcome):
+    with SimulatedJudge(faults=[Fault(kind=kind)], process=False) as server:
+        run(path, server.base_url)
+        assert served(server) == Counter(call.request_sha256 for call in CALLS)
+    assert set(outcomes(path).values()) == {outcome}
+
+
+def test_transport_failure_is_missing_not_invalid(path):
+    # Ten items, three lost to 429: seven of ten are shown, the three are not invalid (case 22).
+    lost = [f"item{number:03d}" for number in (2, 5, 7)]
+    calls = small.make_calls(items=10, prompts=("p1",), orders=("AB",), repeats=1)
+    path = small.plan(path.with_name("ten.sqlite"), calls)
+    faults = [Fault(kind="status", status=429, contains=item) for item in lost]
+    with SimulatedJudge(faults=faults, process=False) as server:
+        summary = run(path, server.base_url, retry=RetrySpec(attempts=3))
+        log = served(server)
+    assert summary.missing == 3
+    assert counts(path)[("no_completion", "rate_limited")] == 3
+    assert {log[call.request_sha256] for call in calls if call.item in lost} == {3}
+    assert {log[call.request_sha256] for call in calls if call.item not in lost} == {1}
+    rest = {call.id: small.expected(call) for call in calls if call.item not in lost}
+    assert {name: end for name, end in outcomes(path).items() if end.status != "no_completion"} == rest
+
+
+def test_a_sample_that_ran_twice_counts_once(path):
+    # After a 429 the call is sent again: one outcome, the other row is an attempt (case 14).
+    with SimulatedJudge(faults=[Fault(kind="status", status=429, per_call=1)], process=False) as server:
+        run(path, server.base_url)
+    with read_ledger(path) as ledger:
+        assert len(list(ledger.outcomes())) == len(CALLS)
+        assert len(list(ledger.attempts())) == 2 * len(CALLS)
+        assert {record.number for record in ledger.outcomes()} == {2}
+
+
+def test_a_rejected_request_ends_its_call_at_once(path):
+    fault = Fault(kind="status", status=413, contains="item001")
+    with SimulatedJudge(faults=[fault], process=False) as server:
+        run(path, server.base_url, fields={"concurrency": 1})
+        assert set(served(server).values()) == {1}
+    assert counts(path)[("no_completion", "rejected")] == 16
+
+
+def test_the_time_cap_ends_a_call_too(path):
+    # The server asks for more time than the law allows: waiting would be pointless.
+    fault = Fault(kind="status", status=503, retry_after=100, contains="p1")
+    with SimulatedJudge(faults=[fault], process=False) as server:
+        run(path, server.base_url, retry=RetrySpec(give_up_after_s=0.05), fields={"concurrency": 32})
+        assert set(served(server).values()) == {1}
+    assert counts(path)[("no_completion", "http_error")] == 16
+
+
+# -- caches and shared seeds: the ledger sees them (cases 12 and 13) --------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cached", "proxy_cached", "duplicated", "fixed_seed"])
+def test_dependence_between_repeats_leaves_its_trace(path, kind):
+    with SimulatedJudge(faults=[Fault(kind=kind)], process=False) as server:
+        run(path, server.base_url, fields={"concurrency": 1})
+    texts: dict[tuple[str, str, str], list[str]] = {}
+    zero_usage = 0
+    with read_ledger(path) as ledger:
+        for record in ledger.outcomes(bodies=True):
+            call, body = record.call, json.loads(record.response)
+            texts.setdefault((call.item, call.prompt, call.order), []).append(body["choices"][0]["message"]["content"])
+            zero_usage += record.prompt_tokens == 0
+        duplicates = ledger.duplicates()
+    if kind == "duplicated":
+        assert all(cell[0] == cell[1] and cell[2] == cell[3] for cell in texts.values())
+    else:
+        assert all(len(set(cell)) == 1 for cell in texts.values())  # "repeats" with one distinct text
+    cached = kind == "cached"
+    assert sorted(item.kind for item in duplicates) == sorted(["body", "response_id"] * 8 if cached else [])
+    assert all(item.inside_cell and len(item.calls) == 4 for item in duplicates)
+    assert zero_usage == (24 if kind == "proxy_cached" else 0)
+
+
+# -- the judge as a whole fails ---------------------------------------------------------------------------------------
+
+
+def test_a_wrong_key_stops_that_judge_and_loses_nothing(tmp_path, monkeypatch, capfd, caplog):
+    monkeypatch.setenv("RIGHT_KEY", KEY)
+    monkeypatch.setenv("JUDGE_KEY", KEY.upper())
+    calls = small.make_calls(items=2, judges=("open", "shut"))
+    path = small.plan(tmp_path / "ledger.sqlite", calls)
+    with SimulatedJudge(process=False) as free, SimulatedJudge(key_env="RIGHT_KEY", process=False) as guarded:
+        judges = {"open": small.judge(free.base_url), "shut": small.judge(guarded.base_url, key_env="JUDGE_KEY")}
+        with pytest.raises(KeyRefusedError, match=r"judge 'shut'.*HTTP 401.*check the key in JUDGE_KEY") as refused:
+            run_calls(path, judges, parse=small.parse, seed=1)
+        assert refused.value.exit_code == 3
+        assert "\n" not in str(refused.value)
+        assert outcomes(path) == {call.id: small.expected(call) for call in calls if call.judge == "open"}
+        for _ in range(7):  # as often as the law allows attempts: a refusal is not held against a call
+            with pytest.raises(KeyRefusedError):
+                run_calls(path, judges, parse=small.parse, seed=1)
+        monkeypatch.setenv("JUDGE_KEY", KEY)
+        run_calls(path, judges, parse=small.parse, seed=1)
+    assert outcomes(path) == {call.id: small.expected(call) for call in calls}
+    assert verify_ledger(path) == []
+    text = "".join(capfd.readouterr()) + caplog.text + "".join(traceback.format_exception(refused.value))
+    assert KEY.lower() not in text.lower()
+    for file in tmp_path.rglob("*"):
+        assert KEY.lower().encode() not in file.read_bytes().lower(), file
+
+
+@pytest.mark.parametrize(
+    ("base_url", "words"),
+    [
+        ("http://127.0.0.1:1/v1", r"cannot connect to 127\.0\.0\.1:1"),
+        ("http://no-such-host.invalid/v1", r"host 'no-such-host\.invalid' is not known"),
+    ],
+)
+def test_an_unreachable_judge_is_one_line_and_no_call_is_spent(path, base_url, words):
+    with pytest.raises(EndpointError, match=words) as unreachable:
+        run(path, base_url)
+    assert unreachable.value.exit_code == 3
+    with read_ledger(path) as ledger:
+        assert list(ledger.attempts()) == []
+    with SimulatedJudge(process=False) as server:
+        run(path, server.base_url)
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+
+
+def test_a_missing_key_stops_before_anything_is_sent(path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(SpecError, match="NO_SUCH_KEY") as missing:
+        run(path, "http://127.0.0.1:1/v1", fields={"key_env": "NO_SUCH_KEY"})
+    assert missing.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(404, "check base_url and model"), (402, "account"), (307, "check base_url")]
+)
+def test_refusals_that_waiting_does_not_cure(path, status, words):
+    faults = [Fault(kind="status", status=status)]
+    refused = pytest.raises(EndpointError, match=rf"HTTP {status}.*{words}")
+    with SimulatedJudge(faults=faults, process=False) as server, refused:
+        run(path, server.base_url)
+    assert outcomes(path) == {}
+
+
+def test_first_calls_all_rejected_stop_the_judge(path):
+    with SimulatedJudge(faults=[Fault(kind="status", status=400)], process=False) as server:
+        with pytest.raises(EndpointError, match=r"the first 10 calls were all rejected \(HTTP 400: simulated"):
+            run(path, server.base_url, fields={"concurrency": 1})
+        assert len(server.server.served) == 10
+    assert counts(path) == {("no_completion", "rejected"): 10, (None, ""): len(CALLS) - 10}
+
+
+def test_fewer_calls_all_rejected_are_an_error_too(path):
+    calls = small.make_calls(items=1, prompts=("p1",))
+    path = small.plan(path.with_name("few.sqlite"), calls)
+    useless = pytest.raises(EndpointError, match="every call was rejected")
+    with SimulatedJudge(faults=[Fault(kind="status", status=422)], process=False) as server, useless:
+        run(path, server.base_url)
+
+
+def test_a_dead_server_stops_the_judge_before_it_costs_all_calls(path):
+    dead = pytest.raises(EndpointError, match="10 calls in a row got no answer")
+    with SimulatedJudge(faults=[Fault(kind="reset")], process=False) as server, dead:
+        run(path, server.base_url, fields={"concurrency": 2}, retry=RetrySpec(attempts=2))
+    ended = counts(path)
+    assert 10 <= ended[("no_completion", "connection")] <= 11
+    with SimulatedJudge(process=False) as server:
+        run(path, server.base_url)
+    assert sum(count for (status, _), count in counts(path).items() if status == "no_completion") <= 11
+
+
+# -- policies and limits ----------------------------------------------------------------------------------------------
+
+
+def test_the_limit_of_calls_is_exact_and_the_rest_says_why(path):
+    with SimulatedJudge(process=False) as server:
+        with Ledger(path):
+            pass
+        run(path, server.base_url, limits=LimitsSpec(calls=20))
+        assert len(server.server.served) == 20
+        run(path, server.base_url, limits=LimitsSpec(calls=20))
+        assert len(server.server.served) == 20
+    assert counts(path)[("not_called", "limit")] == len(CALLS) - 20
+    assert len(outcomes(path)) == len(CALLS)
+    assert verify_ledger(path) == []
+
+
+def test_the_limit_of_cost_counts_what_earlier_runs_spent(path):
+    price = PriceSpec(input=1e6, output=0.0)  # a dollar per prompt token
+    with SimulatedJudge(process=False) as server:
+        fields = {"price": price, "concurrency": 1}
+        run(path, server.base_url, fields=fields, limits=LimitsSpec(cost_usd=50.0))
+        sent = len(server.server.served)
+        run(path, server.base_url, fields=fields, limits=LimitsSpec(cost_usd=50.0))
+        assert len(server.server.served) == sent
+    with read_ledger(path) as ledger:
+        (calls, tokens, _) = ledger.usage()["toy"]
+    assert calls == sent < len(CALLS)
+    assert tokens >= 50
+    assert counts(path)[("not_called", "limit")] == len(CALLS) - sent
+
+
+def test_a_policy_sees_every_outcome_also_of_earlier_runs_and_decides_what_is_called(path):
+    class StopAfter:
+        def __init__(self, enough: int) -> None:
+            self.enough, self.seen = enough, []
+
+        def observe(self, call, outcome) -> None:
+            self.seen.append(call.id)
+
+        def wanted(self, call) -> str:
+            return "" if call.item == "item000" else "gate" if len(self.seen) < self.enough else "stop_rule"
+
+    first, second = StopAfter(0), StopAfter(0)
+    with SimulatedJudge(process=False) as server:
+        run(path, server.base_url, policy=first)
+        run(path, server.base_url, policy=second)
+    assert counts(path)[("not_called", "stop_rule")] == 16
+    assert sorted(first.seen) == sorted(call.id for call in CALLS)
+    assert second.seen == [call.id for call in CALLS]
+
+
+def test_warm_ups_go_before_their_cell_and_are_no_verdicts(path):
+    calls = small.make_calls(items=6, shuffled=False, warmups=True)
+    path = small.plan(path.with_name("cells.sqlite"), calls)
+    with SimulatedJudge(process=False, latency_s=0.001) as server:
+        summary = run(path, server.base_url, fields={"concurrency": 4})
+        order = list(server.server.served)
+    assert summary.planned == 6 * 16
+    place = {digest: rank for rank, digest in enumerate(order)}
+    cells: dict[tuple[str, str, str], list[int]] = {}
+    for call in calls:
+        cells.setdefault((call.item, call.prompt, call.order), []).append(place[call.request_sha256])
+    assert all(ranks == sorted(ranks) for ranks in cells.values())
+    with read_ledger(path) as ledger:
+        assert ledger.complete()
+        assert sum(record.call.warmup for record in ledger.outcomes()) == 24
+
+
+# -- the parser, the file, the user -----------------------------------------------------------------------------------
+
+
+def test_a_failing_parser_loses_no_answer_and_no_call_is_repeated(path):
+    def broken(text, finish_reason, call):
+        raise ValueError("no such verdict")
+
+    with SimulatedJudge(process=False) as server:
+        with pytest.raises(SpecError, match=r"the parser failed on call \w+: ValueError: no such verdict.*stored"):
+            run(path, server.base_url, parse=broken, fields={"concurrency": 2})
+        assert outcomes(path) == {}
+        run(path, server.base_url)
+        assert served(server) == Counter(call.request_sha256 for call in CALLS)
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+    assert verify_ledger(path) == []
+
+
+def test_a_judge_that_is_not_given_is_named(path):
+    with pytest.raises(SpecError, match=r"calls of judge 'toy'.*judges given: other"):
+        run(path, "http://127.0.0.1:1/v1", judges=("other",))
+
+
+def test_a_damaged_request_is_not_sent(path):
+    import sqlite3
+
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TRIGGER call_no_update")
+    connection.execute("UPDATE call SET request = (SELECT request FROM call WHERE rank = 0) WHERE rank = 5")
+    connection.commit()
+    connection.close()
+    with SimulatedJudge(process=False) as server:
+        with pytest.raises(CorruptFileError, match=f"the stored request of call {CALLS[5].id} has changed"):
+            run(path, server.base_url)
+        assert max(served(server).values(), default=0) <= 1
+
+
+def test_a_second_run_of_the_same_ledger_stops_at_once(path):
+    with SimulatedJudge(process=False) as server, Ledger(path), pytest.raises(LockedError):
+        run(path, server.base_url)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_is_resumable(path, times):
+    calls = small.make_calls(items=6)
+    path = small.plan(path.with_name("long.sqlite"), calls)
+    with SimulatedJudge(process=False, latency_s=0.1) as server:
+        command = [sys.executable, str(SCRIPT), "run", str(path), server.base_url, "--concurrency", "4"]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        while len(server.server.served) < 10:
+            time.sleep(0.01)
+        for _ in range(times):
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+        _, error = child.communicate(timeout=30)
+        assert (child.returncode, error) == (130, "")
+        time.sleep(0.3)
+        sent = len(server.server.served)
+        with read_ledger(path) as ledger:
+            stored = ledger.attempt_counts()
+            if times == 1:  # softly: what was in flight has ended and is stored
+                assert stored == {("toy", "completed"): sent}
+                assert ledger.unknown() == []
+        done = outcomes(path)
+        run(path, server.base_url)
+        assert all(served(server)[call.request_sha256] == 1 for call in calls if call.id in done)
+    assert outcomes(path) == {call.id: small.expected(call) for call in calls}
+    assert verify_ledger(path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_killed_ten_times_and_resumed_nothing_is_lost_or_doubled(tmp_path):
+    # Full size: python tests/small_run.py kill --calls 2400 --kills 10
+    report = small.kill_and_resume(tmp_path, n_calls=400, kills=10)
+    assert report["attempts"]["completed"] == 400
+    assert report["attempts"]["interrupted"] > 0  # the kills did strike calls in flight
+
+
+# -- the law of waiting, as pure functions ----------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**53), attempt=st.integers(1, 2000))
+def test_backoff_is_deterministic_jittered_and_capped(seed, attempt):
+    law = Backoff(base_s=1.0, cap_s=60.0)
+    wait = law.wait_s(seed, "call", attempt)
+    longest = min(60.0, 2.0 ** min(attempt - 1, 60))
+    assert wait == law.wait_s(seed, "call", attempt)
+    assert longest / 2 <= wait <= longest
+    assert wait != law.wait_s(seed, "other call", attempt)
+    assert 7.0 <= law.wait_s(seed, "call", attempt, asked_s=7.0) <= 8.0
+
+
+@given(
+    per_minute=st.floats(0.5, 50_000),
+    gaps=st.lists(st.floats(0, 30, allow_subnormal=False), min_size=1, max_size=300),
+)
+def test_no_minute_holds_more_than_its_share_and_one_seconds_burst(per_minute, gaps):
+    pace, now, sends = Pace(per_minute), 0.0, []
+    for gap in gaps:
+        now += gap
+        sends.append(now + pace.reserve(now))
+    assert sends == sorted(sends)
+    most = per_minute + max(1.0, per_minute / 60.0) + 1
+    for first in range(0, len(sends), 7):
+        assert sum(sends[first] <= at < sends[first] + 60.0 for at in sends) <= most
+
+
+def test_an_unlimited_pace_waits_only_when_told_to():
+    pace = Pace(None)
+    assert pace.reserve(5.0) == 0.0
+    pace.hold(9.0)
+    assert pace.reserve(5.0) == 4.0
+    assert pace.reserve(10.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "1.5"}, 1.5),
+        ({"Retry-After": "-3"}, 0.0),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "later"}, None),
+        ({"Retry-After": formatdate(1_000_030, usegmt=True)}, 30.0),
+        ({"Retry-After": formatdate(999_000, usegmt=True)}, 0.0),
+        ({"Retry-After": formatdate(2_000_030, usegmt=True), "Date": formatdate(2_000_000, usegmt=True)}, 30.0),
+        ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
+    ],
+)
+def test_retry_after_is_read(headers, seconds):
+    assert retry_after_s(headers, 1_000_000.0) == seconds
