@@ -16,7 +16,8 @@ import xarray as xr
 
 from secondorder._design import Facet
 from secondorder._labels._cells import codes, count, require_cells
-from secondorder._labels._cube import check_cube, check_values, new_cube
+from secondorder._labels._checks import check_cube, check_values
+from secondorder._labels._cube import new_cube
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
 from secondorder._labels._read import make_cube, read_table
@@ -601,6 +602,11 @@ CUBES: dict[str, Case] = {
         lambda tmp: save_cube(cube(), tmp / "nowhere" / "c.nc"),
     ),
     "saved no cube": (CubeError, ("cube", "'schema'", "make_cube"), lambda tmp: save_cube(xr.Dataset(), tmp / "c.nc")),
+    "saved a slash": (
+        CubeError,
+        ("save_cube", "'a/b'", "rename"),
+        lambda tmp: save_cube(cube().assign({"a/b": 1}), tmp / "c.nc"),
+    ),
     "opened no cube": (CubeError, ("cube", "'schema'", "make_cube"), lambda tmp: stored(tmp, xr.Dataset({"x": 1}))),
     "opened newer cube": (
         SchemaError,

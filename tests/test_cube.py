@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondorder._design import Facet
+from secondorder._labels._attributes import class_labels, facets_of, group_dim, parent_of
 from secondorder._labels._cells import (
     cell_counts,
     codes,
@@ -22,17 +23,8 @@ from secondorder._labels._cells import (
     one_hot,
     require_cells,
 )
-from secondorder._labels._cube import (
-    check_cube,
-    check_values,
-    class_labels,
-    facets_of,
-    group_dim,
-    groups,
-    new_cube,
-    parent_of,
-    smallest_int,
-)
+from secondorder._labels._checks import check_cube, check_values
+from secondorder._labels._cube import groups, new_cube, smallest_int
 from secondorder._labels._read import make_cube
 from secondorder._schema import REASONS, STATUS
 from secondorder.errors import CubeError

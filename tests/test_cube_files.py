@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from secondorder._design import Facet
 from secondorder._labels import _files
+from secondorder._labels._attributes import class_labels, facets_of
 from secondorder._labels._cells import count
-from secondorder._labels._cube import class_labels, facets_of, groups, new_cube
+from secondorder._labels._cube import groups, new_cube
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
 from secondorder._labels._read import make_cube

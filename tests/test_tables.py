@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from secondorder._canon import join_key
 from secondorder._design import Facet
 from secondorder._labels import _scan
+from secondorder._labels._attributes import attribute, class_labels, facets_of, parent_of
 from secondorder._labels._columns import _natural_key, natural_order, split_key
-from secondorder._labels._cube import attribute, class_labels, facets_of, groups, parent_of
+from secondorder._labels._cube import groups
 from secondorder._labels._identity import cube_digest
 from secondorder._labels._read import make_cube, read_table
 

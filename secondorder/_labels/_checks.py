@@ -83,8 +83,8 @@ def _check_labels(cube: xr.Dataset, dim: str, place: str) -> None:
     labels = cube[dim].values.tolist()
     if not labels:
         raise CubeError(f"dimension {dim!r} is empty", place=place, remedy="keep at least one label")
-    odd = next((label for label in labels if not isinstance(label, str)), None)
-    if odd is not None:
+    if not set(map(type, labels)) <= {str, np.str_}:
+        odd = next(label for label in labels if not isinstance(label, str))
         raise CubeError(
             f"label {odd!r} of dimension {dim!r} is not text", place=place, remedy="write labels as text: '7', not 7"
         )

@@ -15,37 +15,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Facet
-from secondorder._labels._attributes import (
-    Parent,
-    attribute,
-    class_labels,
-    cube_name,
-    facets_of,
-    group_dim,
-    load,
-    parent_of,
-)
-from secondorder._labels._checks import INVALID, NO_COMPLETION, NOT_CALLED, VALID, check_cube, check_values
+from secondorder._labels._attributes import attribute, group_dim, load
+from secondorder._labels._checks import INVALID, NO_COMPLETION, NOT_CALLED, VALID, check_cube
 from secondorder._labels._columns import split_key
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, REASONS, REPEAT, STATUS
 from secondorder.errors import CubeError
 
-__all__ = [
-    "RESERVED_NAMES",
-    "Parent",
-    "attribute",
-    "check_cube",
-    "check_values",
-    "class_labels",
-    "cube_name",
-    "facets_of",
-    "group_dim",
-    "groups",
-    "load",
-    "new_cube",
-    "parent_of",
-    "smallest_int",
-]
+__all__ = ["RESERVED_NAMES", "groups", "new_cube", "smallest_int"]
 
 RESERVED_NAMES = frozenset(
     {ITEM, REPEAT, CLASS, "verdict", "status", "reason", "soft", "stratum", "gold"}

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._checks import check_cube
-from secondorder.errors import CorruptFileError, InputError, SecondOrderError, StorageError
+from secondorder.errors import CorruptFileError, CubeError, InputError, SecondOrderError, StorageError
 
 __all__ = ["open_cube", "save_cube"]
 
@@ -52,7 +52,7 @@ def save_cube(cube: xr.Dataset, path: str | os.PathLike[str]) -> None:
     ...         again.verdict.equals(cube.verdict)
     True
     """
-    check_cube(cube)
+    _check_names(check_cube(cube))
     target = Path(path)
     kind = _kind(target)
     if not target.parent.is_dir():
@@ -123,6 +123,14 @@ def open_cube(path: str | os.PathLike[str]) -> xr.Dataset:
     except BaseException:
         cube.close()
         raise
+
+
+def _check_names(cube: xr.Dataset) -> None:
+    name = next((name for name in cube.variables if "/" in str(name)), None)
+    if name is not None:
+        raise CubeError(
+            f"{name!r} cannot be the name of a variable in a file", place="save_cube", remedy="rename it without '/'"
+        )
 
 
 def _kind(path: Path) -> str:
