@@ -23,3 +23,7 @@ from ._statistics._decomposition import compare as compare
 from ._statistics._kernel import kernel as kernel
 from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias
+from ._statistics._permutation import TestResult as TestResult
+from ._statistics._permutation import permutation_test as permutation_test
+from ._statistics._planning import Budget as Budget
+from ._statistics._planning import budget as budget

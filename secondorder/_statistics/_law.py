@@ -14,7 +14,7 @@ from secondorder._statistics._kernel import InvalidAs, choose_kernel
 from secondorder.core._estimates import at_law, plugin_bias_at
 from secondorder.errors import DesignError, InputError
 
-__all__ = ["decompose_law", "plugin_bias"]
+__all__ = ["decompose_law", "plugin_bias", "prepare_law"]
 
 MASS_TOLERANCE = 1e-9
 
@@ -62,7 +62,7 @@ def decompose_law(
     >>> decompose_law(law).value.round(3).values.tolist()
     [0.34, 0.08, 0.42]
     """
-    array, design, wanted, matrix, items = _prepare(
+    array, design, wanted, matrix, items = prepare_law(
         law, facets, kernel, scores, invalid, components, standardise, allow_indefinite
     )
     values = np.asarray(at_law(array, design, wanted, matrix))
@@ -109,23 +109,24 @@ def plugin_bias(
     """
     if repeats < 1:
         raise InputError(f"{repeats} repeats", place="repeats", remedy="give at least 1 call per cell")
-    array, design, wanted, matrix, items = _prepare(
+    array, design, wanted, matrix, items = prepare_law(
         law, facets, kernel, scores, invalid, components, standardise, allow_indefinite
     )
     values = np.asarray(plugin_bias_at(array, float(repeats), design, wanted, matrix))
     return _labelled(values, wanted, items, "bias")
 
 
-def _prepare(
+def prepare_law(
     law: xr.DataArray,
-    facets: Sequence[str | Facet] | None,
-    kernel: Any,
-    scores: Mapping[str, float] | None,
-    invalid: InvalidAs,
-    components: Sequence[Component],
-    standardise: bool,
-    allow_indefinite: bool,
+    facets: Sequence[str | Facet] | None = None,
+    kernel: Any = None,
+    scores: Mapping[str, float] | None = None,
+    invalid: InvalidAs = "class",
+    components: Sequence[Component] = (),
+    standardise: bool = False,
+    allow_indefinite: bool = False,
 ) -> tuple[Any, Design, tuple[Component, ...], Any, list[str] | None]:
+    """A labelled law as an array with its design, components, kernel matrix and items (None: a single item)."""
     if not isinstance(law, xr.DataArray) or CLASS not in law.dims or CLASS not in law.coords:
         raise InputError(
             "a law needs a labelled dimension 'class'",
