@@ -31,6 +31,8 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "mathml",
+    "star_shapes",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "jupyter_execute", "**/.ipynb_checkpoints"]
@@ -48,6 +50,8 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+html_math_renderer = "mathml"
+smartquotes = False  # --flag and "" stay what they are
 html_theme = "pydata_sphinx_theme"
 html_title = "secondorder"
 html_static_path = ["_static"]
