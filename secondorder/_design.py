@@ -270,6 +270,11 @@ def _standard(names: Sequence[str]) -> list[tuple[Component, tuple[Factor, ...]]
 def standard_components(names: Sequence[str]) -> tuple[Component, ...]:
     """``call``, every facet, every interaction by rising order, ``total`` (the order of every table and file).
 
+    Parameters
+    ----------
+    names : sequence of str
+        Facets, in the order that names their interactions.
+
     Examples
     --------
     >>> [component.name for component in standard_components(["prompt", "order"])]
