@@ -127,13 +127,13 @@ def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         comment = block.splitlines()[(node.end_lineno or 0) - 1].partition("  # ")[2]
         numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", comment)]
         if isinstance(node, ast.Expr) and numbers:
-            value = eval(source, space)  # noqa: S307
+            value = eval(source, space)
             values = list(value) if isinstance(value, tuple) else [value]
             digits = [len(number.partition(".")[2]) for number in re.findall(r"-?\d+\.\d+", comment)]
             assert [round(float(x), d) for x, d in zip(values, digits, strict=True)] == numbers, source
             promised += 1
         else:
-            exec(source, space)  # noqa: S102
+            exec(source, space)
     assert promised >= 2
 
 
