@@ -20,6 +20,8 @@ from ._statistics._compare import Comparison as Comparison
 from ._statistics._decompose import decompose as decompose
 from ._statistics._decomposition import Decomposition as Decomposition
 from ._statistics._decomposition import compare as compare
+from ._statistics._dependence import IndependenceReport as IndependenceReport
+from ._statistics._dependence import check_independence as check_independence
 from ._statistics._kernel import kernel as kernel
 from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias
@@ -27,3 +29,4 @@ from ._statistics._permutation import TestResult as TestResult
 from ._statistics._permutation import permutation_test as permutation_test
 from ._statistics._planning import Budget as Budget
 from ._statistics._planning import budget as budget
+from ._statistics._reference import compare_reference as compare_reference

@@ -1,0 +1,120 @@
+"""Both estimators against an independent run of the same cells with more repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from secondorder._labels._results import Table, render_table
+from secondorder._schema import REPEAT
+from secondorder._statistics._decompose import decompose
+from secondorder._statistics._group import Group
+from secondorder.errors import InputError
+
+__all__ = ["ReferenceReport", "compare_reference"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceReport:
+    """Mean absolute error over items against a disjoint reference, beside the reference's own noise.
+
+    Attributes
+    ----------
+    rows : tuple of tuple
+        ``(by, component, depth, MAE of plug-in, MAE of debiased)`` for each prefix of repeats.
+    halves : tuple of tuple
+        ``(by, component, MAE of contiguous halves, MAE of interleaved halves)`` of the reference against itself.
+    n_items : int
+    """
+
+    rows: tuple[tuple[Mapping[str, str], str, int, float, float], ...]
+    halves: tuple[tuple[Mapping[str, str], str, float, float], ...]
+    n_items: int
+
+    def tables(self) -> tuple[Table, ...]:
+        """Errors by depth, and the reference's own half-to-half errors."""
+        errors = tuple((_text(by), name, depth, plug, debiased) for by, name, depth, plug, debiased in self.rows)
+        halves = tuple((_text(by), name, one, other) for by, name, one, other in self.halves)
+        return (
+            Table(
+                f"Mean absolute error over {self.n_items} items against the reference",
+                ("group", "component", "R", "plug-in", "debiased"),
+                errors,
+            ),
+            Table("Reference, half against half", ("group", "component", "contiguous", "interleaved"), halves),
+        )
+
+    def __str__(self) -> str:
+        return "\n\n".join(render_table(table) for table in self.tables())
+
+
+def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: Any) -> ReferenceReport:
+    """Compare prefixes of a cube, by both estimators, with the debiased values of a disjoint higher-repeat cube.
+
+    Parameters
+    ----------
+    cube, reference : Dataset
+        The same items and cells; the reference from calls of its own.
+    **declaration
+        Facets, kernel and so on, as for :func:`secondorder.decompose`.
+
+    Returns
+    -------
+    ReferenceReport
+
+    Raises
+    ------
+    InputError
+        When the two share no item, their groups differ, or a component is undefined.
+    """
+    truth = {_text(group.by): group for group in decompose(reference, **declaration).groups}
+    depth = reference.sizes[REPEAT]
+    even = 2 * (depth // 2)
+    contiguous = (slice(0, even // 2), slice(even // 2, even))
+    interleaved = (slice(0, even, 2), slice(1, even, 2))
+    halves = [
+        [{_text(g.by): g for g in decompose(reference.isel({REPEAT: half}), **declaration).groups} for half in pair]
+        for pair in (contiguous, interleaved)
+    ]
+    whole = cube.sizes[REPEAT]
+    depths = [2**k for k in range(1, 32) if 2**k < whole]
+    rows: list[tuple[Mapping[str, str], str, int, float, float]] = []
+    own: list[tuple[Mapping[str, str], str, float, float]] = []
+    shared = 0
+    for r in (*depths, whole):
+        for group in decompose(cube.isel({REPEAT: slice(0, r)}), **declaration).groups:
+            label = _text(group.by)
+            if label not in truth:
+                raise InputError(
+                    f"the reference has no group {label!r}", place="reference", remedy=f"it has {', '.join(truth)}"
+                )
+            mine, theirs = _shared(group, truth[label])
+            shared = len(mine)
+            other = truth[label].values[theirs]
+            plug = np.abs(group.plugin_values[mine] - other).mean(0)
+            debiased = np.abs(group.values[mine] - other).mean(0)
+            rows.extend((group.by, name, r, float(plug[j]), float(debiased[j])) for j, name in enumerate(group.names))
+    for label, group in truth.items():
+        errors = [np.abs(one[label].values - two[label].values).mean(0) for one, two in halves]
+        own.extend((group.by, name, float(errors[0][j]), float(errors[1][j])) for j, name in enumerate(group.names))
+    return ReferenceReport(tuple(rows), tuple(own), shared)
+
+
+def _shared(group: Group, other: Group) -> tuple[list[int], list[int]]:
+    place = {item: k for k, item in enumerate(other.items)}
+    mine = [k for k, item in enumerate(group.items) if item in place]
+    if not mine:
+        raise InputError("cube and reference share no item", place="reference", remedy="give a run of the same items")
+    if group.names != other.names:
+        raise InputError(
+            f"components {list(other.names)} of the reference are not {list(group.names)}", place="reference"
+        )
+    return mine, [place[group.items[k]] for k in mine]
+
+
+def _text(by: Mapping[str, str]) -> str:
+    return ", ".join(by.values()) or "all"
