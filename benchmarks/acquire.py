@@ -26,7 +26,7 @@ import aiohttp
 from secondorder._canon import sha256_lines
 from secondorder.acquire._endpoint import build_body
 from secondorder.acquire._judge import SimulatedJudge
-from secondorder.acquire._ledger import create_ledger
+from secondorder.acquire._ledger_create import create_ledger
 from secondorder.acquire._ledger_verify import verify_ledger
 from secondorder.acquire._scheduler import run_calls
 from secondorder.acquire._seeds import call_id

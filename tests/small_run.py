@@ -21,7 +21,7 @@ from pathlib import Path
 from secondorder._canon import blake2b_64, sha256_hex, sha256_lines
 from secondorder.acquire._endpoint import build_body
 from secondorder.acquire._judge import SimulatedJudge, derived_law, draw, messages_key, uniform_of_seed
-from secondorder.acquire._ledger import create_ledger
+from secondorder.acquire._ledger_create import create_ledger
 from secondorder.acquire._ledger_read import read_ledger
 from secondorder.acquire._ledger_verify import verify_ledger
 from secondorder.acquire._scheduler import run_calls

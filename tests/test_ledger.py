@@ -15,7 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from secondorder.acquire._ledger import Attempt, Ledger, create_ledger
+from secondorder.acquire._ledger import Attempt, Ledger
+from secondorder.acquire._ledger_create import create_ledger
 from secondorder.acquire._ledger_export import export_ledger
 from secondorder.acquire._ledger_read import read_ledger
 from secondorder.acquire._ledger_verify import verify_ledger

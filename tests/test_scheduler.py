@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import runpy
 import signal
@@ -18,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secondorder.acquire._http import JudgeLine
 from secondorder.acquire._judge import Fault, SimulatedJudge
 from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import read_ledger
@@ -80,6 +83,13 @@ def test_every_call_ends_with_the_outcome_that_its_law_and_seed_determine(path):
     assert verify_ledger(path) == []
 
 
+def test_a_finished_ledger_needs_neither_judge_nor_key(path):
+    with SimulatedJudge(process=False) as server:
+        first = run(path, server.base_url)
+    again = run(path, "http://no-such-host.invalid/v1", fields={"key_env": "NO_SUCH_KEY"})
+    assert again.counts == first.counts
+
+
 def test_progress_and_errors_of_the_callback_reach_the_caller(path):
     def fail(_) -> None:
         raise RuntimeError("no terminal")
@@ -99,6 +109,29 @@ def test_it_runs_inside_a_running_loop_too(path):
 
     with SimulatedJudge(process=False) as server:
         assert asyncio.run(notebook(server.base_url)).open == 0
+
+
+def test_nothing_is_sent_before_its_intent_is_on_disk(path, monkeypatch):
+    announced = []
+    send = JudgeLine.send
+
+    async def looking_first(self, request):
+        with read_ledger(path) as ledger:
+            rows = ledger.query(
+                "SELECT count(*) FROM intent i JOIN call c ON c.rank = i.call WHERE c.request_sha256 = ?",
+                (hashlib.sha256(request).digest(),),
+            )
+            announced.append((request, next(rows)[0]))
+        return await send(self, request)
+
+    monkeypatch.setattr(JudgeLine, "send", looking_first)
+    with SimulatedJudge(faults=[Fault(kind="reset", per_call=1)], process=False) as server:
+        run(path, server.base_url)
+    times: Counter = Counter()
+    for request, intents in announced:
+        times[request] += 1
+        assert intents == times[request]
+    assert set(times.values()) == {2}
 
 
 # -- faults of single calls -------------------------------------------------------------------------------------------
@@ -223,18 +256,22 @@ def test_a_wrong_key_stops_that_judge_and_loses_nothing(tmp_path, monkeypatch, c
     monkeypatch.setenv("JUDGE_KEY", KEY.upper())
     calls = small.make_calls(items=2, judges=("open", "shut"))
     path = small.plan(tmp_path / "ledger.sqlite", calls)
-    with SimulatedJudge(process=False) as free, SimulatedJudge(key_env="RIGHT_KEY", process=False) as guarded:
+    fails_once = [Fault(kind="status", status=500, per_call=1)]
+    guarded_judge = SimulatedJudge(faults=fails_once, key_env="RIGHT_KEY", process=False)
+    with SimulatedJudge(process=False) as free, guarded_judge as guarded:
         judges = {"open": small.judge(free.base_url), "shut": small.judge(guarded.base_url, key_env="JUDGE_KEY")}
         with pytest.raises(KeyRefusedError, match=r"judge 'shut'.*HTTP 401.*check the key in JUDGE_KEY") as refused:
             run_calls(path, judges, parse=small.parse, seed=1)
         assert refused.value.exit_code == 3
         assert "\n" not in str(refused.value)
         assert outcomes(path) == {call.id: small.expected(call) for call in calls if call.judge == "open"}
-        for _ in range(7):  # as often as the law allows attempts: a refusal is not held against a call
+        law = RetrySpec(attempts=2)
+        for _ in range(3):
             with pytest.raises(KeyRefusedError):
-                run_calls(path, judges, parse=small.parse, seed=1)
+                run_calls(path, judges, parse=small.parse, seed=1, retry=law)
         monkeypatch.setenv("JUDGE_KEY", KEY)
-        run_calls(path, judges, parse=small.parse, seed=1)
+        # A refusal of the judge is not held against its calls: each still has both its attempts, and needs them.
+        run_calls(path, judges, parse=small.parse, seed=1, retry=law, backoff=QUICK)
     assert outcomes(path) == {call.id: small.expected(call) for call in calls}
     assert verify_ledger(path) == []
     text = "".join(capfd.readouterr()) + caplog.text + "".join(traceback.format_exception(refused.value))
@@ -358,20 +395,21 @@ def test_a_policy_sees_every_outcome_also_of_earlier_runs_and_decides_what_is_ca
 
 
 def test_warm_ups_go_before_their_cell_and_are_no_verdicts(path):
-    calls = small.make_calls(items=6, shuffled=False, warmups=True)
+    calls = small.make_calls(items=3, shuffled=False, warmups=True)
     path = small.plan(path.with_name("cells.sqlite"), calls)
-    with SimulatedJudge(process=False, latency_s=0.001) as server:
+    with SimulatedJudge(process=False, latency_s=0.02) as server:
         summary = run(path, server.base_url, fields={"concurrency": 4})
-        order = list(server.server.served)
-    assert summary.planned == 6 * 16
-    place = {digest: rank for rank, digest in enumerate(order)}
-    cells: dict[tuple[str, str, str], list[int]] = {}
-    for call in calls:
-        cells.setdefault((call.item, call.prompt, call.order), []).append(place[call.request_sha256])
-    assert all(ranks == sorted(ranks) for ranks in cells.values())
+    assert summary.planned == 3 * 16
+    cells: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
     with read_ledger(path) as ledger:
         assert ledger.complete()
-        assert sum(record.call.warmup for record in ledger.outcomes()) == 24
+        for record in ledger.outcomes():
+            call = record.call
+            cells.setdefault((call.item, call.prompt, call.order), []).append((call.repeat, record.sent))
+    for cell in cells.values():
+        assert [repeat for repeat, _ in cell] == [-1, 0, 1, 2, 3]
+        # Each was sent after the one before it was answered, which takes the judge 20 ms.
+        assert all(later[1] - sooner[1] >= 0.019 for sooner, later in itertools.pairwise(cell))
 
 
 # -- the parser, the file, the user -----------------------------------------------------------------------------------

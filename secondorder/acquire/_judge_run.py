@@ -8,11 +8,12 @@ from contextlib import suppress
 from itertools import groupby
 from typing import NamedTuple
 
-from secondorder._canon import blake2b_64, sha256_hex
+from secondorder._canon import sha256_hex
 from secondorder.acquire._admission import Admission
 from secondorder.acquire._http import Exchange, JudgeLine
-from secondorder.acquire._ledger import Attempt, Ledger
+from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import LedgerReader, PendingCall, read_ledger
+from secondorder.acquire._outcome import Parser, attempt_of, outcome_of
 from secondorder.acquire._progress import Tally
 from secondorder.acquire._reading import Completion, Failure
 from secondorder.acquire._retry import Backoff, Pace
@@ -23,13 +24,10 @@ from secondorder.errors import (
     EndpointError,
     KeyRefusedError,
     SecondOrderError,
-    SpecError,
     StorageError,
 )
 
-__all__ = ["JudgeRun", "Parser", "Shared", "outcome_of"]
-
-Parser = Callable[[str, str, Call], Outcome]
+__all__ = ["JudgeRun", "Shared"]
 
 PAGE = 256
 AHEAD_S = 0.1
@@ -57,27 +55,6 @@ class Shared(NamedTuple):
     backoff: Backoff
     seed: int
     halt_all: Callable[[], None]
-
-
-def outcome_of(completion: Completion, parse: Parser, call: Call) -> Outcome:
-    """Terminal outcome of a completed call: ⊥ where the protocol already says so, else what the parser says.
-
-    Raises
-    ------
-    SpecError
-        When the parser itself fails; the answer is stored and parsed again on resume.
-    """
-    if completion.bottom:
-        return Outcome("invalid", completion.bottom)
-    try:
-        return parse(completion.text, completion.finish_reason, call)
-    except SecondOrderError:
-        raise
-    except Exception as error:
-        raise SpecError(
-            f"the parser failed on call {call.id}: {type(error).__name__}: {error}",
-            remedy="the answer is stored: mend the parser and give the same command again",
-        ) from error
 
 
 class JudgeRun:
@@ -204,6 +181,8 @@ class JudgeRun:
             # The last cell may go on on the next page.
             kept = jobs.pop() if page and self._sequential else []
             for job in jobs:
+                if self._halted.is_set():
+                    return
                 while job and not self._admit(job[0]):
                     del job[0]
                 if job:
@@ -374,33 +353,3 @@ class JudgeRun:
 
 
 _AGAIN = "give the same command again: what is stored is kept"
-
-
-def attempt_of(
-    call: Call, number: int, result: str, exchange: Exchange | None = None, outcome: Outcome | None = None
-) -> Attempt:
-    """Ledger row of an attempt; without an exchange, of what never came to one."""
-    if exchange is None:
-        return Attempt(call=call.rank, number=number, result=result, outcome=outcome)
-    reading = exchange.reading
-    usage = reading if isinstance(reading, Completion) else None
-    return Attempt(
-        call=call.rank,
-        number=number,
-        result=result,
-        outcome=outcome,
-        sent=exchange.sent,
-        latency_ms=exchange.latency_ms,
-        http_status=exchange.status,
-        headers=exchange.headers,
-        response=exchange.body,
-        response_key=_signed(blake2b_64(usage.id)) if usage is not None and usage.id else None,
-        prompt_tokens=None if usage is None else usage.prompt_tokens,
-        completion_tokens=None if usage is None else usage.completion_tokens,
-        error=reading.detail if isinstance(reading, Failure) else "",
-    )
-
-
-def _signed(value: int) -> int:
-    """Fit an unsigned 64-bit hash into SQLite's signed integer."""
-    return value - 2**64 if value >= 2**63 else value

@@ -7,15 +7,12 @@ is no completion, never ⊥.
 
 from __future__ import annotations
 
-import os
-import queue
-import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
-from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,20 +20,16 @@ from typing import Self
 import msgspec
 
 from secondorder._canon import sha256_hex
-from secondorder._schema import LEDGER_SCHEMA
-from secondorder._version import __version__
 from secondorder.acquire import _ledger_codec as codec
 from secondorder.acquire._ledger_codec import Codec
 from secondorder.acquire._ledger_lock import FileLock
-from secondorder.acquire._ledger_schema import TABLES, connect_read, connect_write, guard, read_meta
-from secondorder.acquire._types import Call, Outcome
-from secondorder.errors import InputError
+from secondorder.acquire._ledger_schema import connect_read, connect_write, guard, read_meta
+from secondorder.acquire._types import Outcome
 
-__all__ = ["Attempt", "Ledger", "create_ledger"]
+__all__ = ["Attempt", "Ledger"]
 
 BATCH_ROWS = 64
 BATCH_SECONDS = 0.2
-SAMPLE = 2000
 LEARN_AFTER = 500
 
 
@@ -81,95 +74,6 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def create_ledger(path: str | Path, calls: Iterable[Call], *, calls_sha256: str, manifest_sha256: str) -> int:
-    """Write a new ledger that holds the planned calls, completely or not at all.
-
-    Parameters
-    ----------
-    path : path
-        File to create.
-    calls : iterable of Call
-        In send order, ranks from 0; consumed as a stream.
-    calls_sha256, manifest_sha256 : str
-        Digests that :func:`verify_ledger` holds the ledger to.
-
-    Returns
-    -------
-    int
-        Number of calls stored.
-
-    Raises
-    ------
-    InputError
-        When the file exists, or two calls share an identity or a rank.
-    StorageError
-        When the disk fails or is full; nothing is left behind.
-    """
-    path = Path(path)
-    with guard(path):
-        lock = FileLock(path)
-        part = path.with_name(path.name + ".part")
-        try:
-            if path.exists():
-                raise InputError("a ledger is already here", place=str(path), remedy="resume it or give a new --out")
-            part.unlink(missing_ok=True)
-            count = _fill(part, calls, {"calls_sha256": calls_sha256, "manifest_sha256": manifest_sha256})
-            os.replace(part, path)
-            _sync_folder(path.parent)
-        except sqlite3.IntegrityError as error:
-            raise InputError(f"two planned calls share an identity ({error})", place=str(path)) from error
-        finally:
-            part.unlink(missing_ok=True)
-            lock.release()
-    return count
-
-
-def _fill(part: Path, calls: Iterable[Call], digests: dict[str, str]) -> int:
-    stream = iter(calls)
-    head = list(islice(stream, SAMPLE))
-    dictionaries = {codec.PLAIN: b"", codec.RESPONSE: codec.RESPONSE_SKELETON}
-    dictionaries[codec.REQUEST] = codec.train([call.request for call in head[:: max(1, len(head) // 1000)]])
-    pack = Codec(dictionaries)
-    connection = sqlite3.connect(part, isolation_level=None)
-    count = 0
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")  # a crash leaves only the .part file, which counts for nothing
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(TABLES)
-        connection.execute("BEGIN")
-        connection.executemany("INSERT INTO dictionary VALUES (?, ?)", sorted(dictionaries.items()))
-        everything = chain(head, stream)
-        del head
-        while chunk := [_call_row(call, pack) for call in islice(everything, 1000)]:
-            connection.executemany("INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", chunk)
-            count += len(chunk)
-        meta = digests | {"schema": LEDGER_SCHEMA, "n_calls": str(count), "written_by": f"secondorder {__version__}"}
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
-    finally:
-        connection.close()
-    with open(part, "rb") as file:
-        os.fsync(file.fileno())
-    return count
-
-
-def _call_row(call: Call, pack: Codec) -> tuple[object, ...]:
-    request = pack.compress(codec.REQUEST, call.request)
-    digest = bytes.fromhex(call.request_sha256)
-    labels = (call.judge, call.item, call.prompt, call.order, call.repeat, int(call.warmup), call.seed)
-    return (call.rank, call.id, *labels, codec.REQUEST, request, digest)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 class Ledger:
     """The one writer of a ledger: rows go through its thread, which commits them in groups.
 
@@ -178,7 +82,7 @@ class Ledger:
     Parameters
     ----------
     path : path
-        A ledger made by :func:`create_ledger`.
+        A ledger made by :func:`secondorder.acquire._ledger_create.create_ledger`.
 
     Raises
     ------
@@ -201,7 +105,10 @@ class Ledger:
                 undo.pop_all()
         self._learn: list[bytes] | None = [] if self._codec.response < codec.LEARNED else None
         self._failure: BaseException | None = None
-        self._queue: queue.SimpleQueue[Attempt | _Barrier | None] = queue.SimpleQueue()
+        # The writer is woken by 64 rows, by a barrier or after 200 ms, not by every row: each waking costs the sending
+        # thread the interpreter for a while.
+        self._entries: deque[Attempt | _Barrier | None] = deque()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._write, name="ledger-writer", daemon=True)
         self._thread.start()
 
@@ -221,7 +128,8 @@ class Ledger:
         return self._wait_for(_Barrier(time.time(), Future(), attempts=tuple(attempts)))
 
     def _wait_for(self, barrier: _Barrier) -> Future[None]:
-        self._queue.put(barrier)
+        self._entries.append(barrier)
+        self._wake.set()
         return barrier.done
 
     def record(self, attempt: Attempt) -> None:
@@ -234,7 +142,9 @@ class Ledger:
         """
         if self._failure is not None:
             raise self._failure
-        self._queue.put(attempt)
+        self._entries.append(attempt)
+        if len(self._entries) >= BATCH_ROWS:
+            self._wake.set()
 
     def flush(self) -> None:
         """Return when everything recorded so far is on disk.
@@ -255,7 +165,8 @@ class Ledger:
             When something recorded could not be stored, and `raising`.
         """
         if self._thread.is_alive():
-            self._queue.put(None)
+            self._entries.append(None)
+            self._wake.set()
             self._thread.join()
         try:
             with guard(self.path):
@@ -273,28 +184,21 @@ class Ledger:
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        open_until = 0.0
-        attempts: list[Attempt] = []
-        barriers: list[_Barrier] = []
         stop = False
         while not stop:
-            try:
-                entry = self._queue.get(timeout=max(0.0, open_until - time.monotonic()) if attempts else None)
-                while True:
-                    if entry is None:
-                        stop = True
-                    elif isinstance(entry, _Barrier):
-                        barriers.append(entry)
-                    else:
-                        if not attempts:
-                            open_until = time.monotonic() + BATCH_SECONDS
-                        attempts.append(entry)
-                    entry = self._queue.get_nowait()
-            except queue.Empty:
-                pass
-            if stop or barriers or len(attempts) >= BATCH_ROWS or (attempts and time.monotonic() >= open_until):
-                self._commit(attempts, barriers)
-                attempts, barriers = [], []
+            self._wake.wait(BATCH_SECONDS)
+            self._wake.clear()
+            attempts: list[Attempt] = []
+            barriers: list[_Barrier] = []
+            for _ in range(len(self._entries)):
+                entry = self._entries.popleft()
+                if isinstance(entry, Attempt):
+                    attempts.append(entry)
+                elif entry is None:
+                    stop = True
+                else:
+                    barriers.append(entry)
+            self._commit(attempts, barriers)
 
     def _commit(self, attempts: list[Attempt], barriers: list[_Barrier]) -> None:
         if self._failure is None:

@@ -259,7 +259,8 @@ class LedgerReader:
     def query(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a read-only SQL statement, as a stream."""
         with guard(self.path):
-            yield from self._connection.execute(statement, values)
+            for row in self._connection.execute(statement, values):  # noqa: UP028 (a stream may outlive the reader)
+                yield row
 
     # -- rows to structures -------------------------------------------------------------------------------------------
 

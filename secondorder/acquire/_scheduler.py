@@ -14,9 +14,10 @@ from types import TracebackType
 from secondorder.acquire._admission import Admission, Policy
 from secondorder.acquire._endpoint import endpoint_of
 from secondorder.acquire._http import check_judge
-from secondorder.acquire._judge_run import JudgeRun, Parser, Shared, outcome_of
+from secondorder.acquire._judge_run import JudgeRun, Shared
 from secondorder.acquire._ledger import Attempt, Ledger
 from secondorder.acquire._ledger_read import LedgerReader, read_ledger
+from secondorder.acquire._outcome import Parser, outcome_of
 from secondorder.acquire._progress import Progress, Summary, Tally
 from secondorder.acquire._reading import Completion
 from secondorder.acquire._retry import Backoff
@@ -193,8 +194,6 @@ async def acquire(
     """Coroutine behind :func:`run_calls`, on an open ledger; `stop`, once set, ends the run softly."""
     began = time.monotonic()
     retry = retry or RetrySpec()
-    for name, judge in judges.items():
-        check_judge(name, judge)
     with read_ledger(ledger.path) as reader:
         planned = reader.judges()
         if unknown := sorted(planned.keys() - judges.keys()):
@@ -202,6 +201,9 @@ async def acquire(
                 f"the ledger has calls of judge {unknown[0]!r}", remedy=f"judges given: {', '.join(judges)}"
             )
         _recover(reader, ledger, judges, parse, retry)
+        waiting = [] if reader.complete() else [name for name in planned if reader.pending(name, after=-1, limit=1)]
+        for name in waiting:
+            check_judge(name, judges[name])
         tally = Tally(reader.counts())
         admission = Admission(judges, limits or LimitsSpec(), policy, reader.usage())
         if policy is not None:
@@ -217,8 +219,8 @@ async def acquire(
 
     shared = Shared(ledger, tally, admission, parse, retry, backoff or Backoff(), seed, halt_all)
     runs = [
-        JudgeRun(name, judges[name], shared, answered=name in answered, sequential=warmups > 0)
-        for name, warmups in planned.items()
+        JudgeRun(name, judges[name], shared, answered=name in answered, sequential=planned[name] > 0)
+        for name in waiting
     ]
     helpers = [asyncio.create_task(_when(stop, halt_all))] if stop is not None else []
     if progress is not None:
