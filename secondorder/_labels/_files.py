@@ -8,11 +8,11 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import xarray as xr
 
+from secondorder._labels._attributes import load
 from secondorder._labels._checks import check_cube
 from secondorder.errors import CorruptFileError, CubeError, InputError, SecondOrderError, StorageError
 
@@ -59,7 +59,7 @@ def save_cube(cube: xr.Dataset, path: str | os.PathLike[str]) -> None:
         raise InputError("the folder does not exist", place=str(target.parent), remedy="make it first")
     write = _write_netcdf if kind == ".nc" else _write_zarr
     try:
-        _replace_whole(target, lambda fresh: write(_plain(cube), fresh))
+        _replace_whole(target, lambda fresh: write(cube.drop_encoding(), fresh))
     except SecondOrderError:
         raise
     except (OSError, RuntimeError) as fault:
@@ -152,33 +152,23 @@ def _need_zarr(path: Path) -> None:
 def _with_labels(cube: xr.Dataset) -> xr.Dataset:
     """Labels are small: they are read now, as Python texts, whatever type the file gave them."""
     for name, coord in cube.coords.items():
-        values = np.asarray(coord.values)
+        values = load(coord)
         if values.dtype.kind in "UT":
             cube = cube.assign_coords({name: (coord.dims, values.astype(object), coord.attrs)})
     return cube
 
 
-def _plain(cube: xr.Dataset) -> xr.Dataset:
-    """The cube without the encoding of the file that it may have been opened from."""
-    return cube.drop_encoding()
-
-
-def _encoding(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Compressed and checksummed numbers; -1 and NaN stay what they are."""
-    numeric = {name: {"_FillValue": None} for name, variable in cube.variables.items() if variable.dtype.kind in "iufb"}
-    large = {"zlib": True, "complevel": 4, "shuffle": True, "fletcher32": True}
-    return {str(name): {**plain, **(large if cube[name].ndim else {})} for name, plain in numeric.items()}
-
-
 def _write_netcdf(cube: xr.Dataset, fresh: Path) -> None:
-    cube.to_netcdf(str(fresh), engine=ENGINE, format="NETCDF4", encoding=_encoding(cube))
+    # Compression also brings a checksum of every chunk.
+    numbers = [name for name, variable in cube.variables.items() if variable.ndim and variable.dtype.kind in "iufbM"]
+    encoding = {name: {"zlib": True, "complevel": 4, "shuffle": True} for name in numbers}
+    cube.to_netcdf(str(fresh), engine=ENGINE, format="NETCDF4", encoding=encoding)
 
 
 def _write_zarr(cube: xr.Dataset, fresh: Path) -> None:
     _need_zarr(fresh)
-    encoding: dict[str, dict[str, Any]] = {name: {"_FillValue": None} for name in _encoding(cube)}
     # Version 2 of the format: texts of any length are not specified yet in version 3.
-    cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, encoding=encoding, write_empty_chunks=True)
+    cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, write_empty_chunks=True)
 
 
 def _refuse_lost_chunks(path: Path) -> None:
