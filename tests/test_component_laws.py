@@ -45,20 +45,22 @@ def subsets(names: Any) -> list[tuple[str, ...]]:
 @quick
 @given(any_cases)
 def test_truth_equals_the_definition(case: so.Case) -> None:
-    assert truth(case.law, case.setting.design, case.kernel) == oracle_truth(case.law, case.setting.design, case.kernel)
+    assert truth(case.law, case.scenario.design, case.kernel) == oracle_truth(
+        case.law, case.scenario.design, case.kernel
+    )
 
 
 @quick
 @given(gappy_cases)
 def test_estimate_equals_the_definition(case: so.Case) -> None:
-    design = case.setting.design
+    design = case.scenario.design
     assert estimate(case.verdicts, design, case.kernel) == oracle_estimate(case.verdicts, design, case.kernel)
 
 
 @quick
 @given(gappy_cases)
 def test_components_add_up_to_the_total(case: so.Case) -> None:
-    design, kernel = case.setting.design, case.kernel
+    design, kernel = case.scenario.design, case.kernel
     for values in (truth(case.law, design, kernel), estimate(case.verdicts, design, kernel)):
         assert values["total"] == sum(value for name, value in values.items() if name != "total")
 
@@ -66,21 +68,21 @@ def test_components_add_up_to_the_total(case: so.Case) -> None:
 @quick
 @given(fixed_cases)
 def test_components_of_a_law_are_not_negative(case: so.Case) -> None:
-    assert min(truth(case.law, case.setting.design, case.kernel).values()) >= 0
+    assert min(truth(case.law, case.scenario.design, case.kernel).values()) >= 0
 
 
 @quick
 @given(gappy_cases)
 def test_call_and_total_stay_in_the_range_of_the_kernel(case: so.Case) -> None:
-    values = estimate(case.verdicts, case.setting.design.census(), case.kernel)
+    values = estimate(case.verdicts, case.scenario.design.census(), case.kernel)
     assert all(0 <= values[name] <= case.kernel.max() for name in ("call", "total"))
 
 
 @quick
 @given(fixed_cases, st.data())
 def test_effects_are_convex_and_noise_is_concave_in_the_law(case: so.Case, data: st.DataObject) -> None:
-    design, kernel = case.setting.design, case.kernel
-    other = data.draw(so.laws(design.shape, case.setting.n_classes))
+    design, kernel = case.scenario.design, case.kernel
+    other = data.draw(so.laws(design.shape, case.scenario.n_classes))
     share = data.draw(st.sampled_from([Fraction(1, 2), Fraction(1, 5)]))
     mixed = truth(share * case.law + (1 - share) * other, design, kernel)
     first, second = truth(case.law, design, kernel), truth(other, design, kernel)
@@ -92,8 +94,8 @@ def test_effects_are_convex_and_noise_is_concave_in_the_law(case: so.Case, data:
 @quick
 @given(any_cases, st.data())
 def test_components_are_linear_in_the_kernel(case: so.Case, data: st.DataObject) -> None:
-    design = case.setting.design
-    other, factor = data.draw(so.kernels(case.setting.n_classes)), Fraction(3, 7)
+    design = case.scenario.design
+    other, factor = data.draw(so.kernels(case.scenario.n_classes)), Fraction(3, 7)
     both = truth(case.law, design, case.kernel + factor * other)
     first, second = truth(case.law, design, case.kernel), truth(case.law, design, other)
     assert both == {name: first[name] + factor * second[name] for name in first}
@@ -102,7 +104,7 @@ def test_components_are_linear_in_the_kernel(case: so.Case, data: st.DataObject)
 @quick
 @given(gappy_cases, st.data())
 def test_names_of_levels_and_classes_do_not_matter(case: so.Case, data: st.DataObject) -> None:
-    design, classes = case.setting.design, case.setting.n_classes
+    design, classes = case.scenario.design, case.scenario.n_classes
     orders = [data.draw(st.permutations(range(size))) for size in design.shape]
     weights = tuple(tuple(w[k] for k in order) for w, order in zip(design.weights, orders, strict=True))
     renamed = Design(design.names, weights, design.populations)
@@ -118,7 +120,7 @@ def test_names_of_levels_and_classes_do_not_matter(case: so.Case, data: st.DataO
 @quick
 @given(gappy_cases)
 def test_order_of_facets_does_not_matter(case: so.Case) -> None:
-    design = case.setting.design
+    design = case.scenario.design
     turned = Design(design.names[::-1], design.weights[::-1], design.populations[::-1])
     axes = reversed(range(len(design.names)))
     found = estimate(case.verdicts.transpose(*axes, -1), turned, case.kernel)
@@ -130,7 +132,7 @@ def test_order_of_facets_does_not_matter(case: so.Case) -> None:
 @given(gappy_cases, st.data())
 def test_order_of_repeats_does_not_matter(case: so.Case, data: st.DataObject) -> None:
     """Complete pairs: within every cell. Across repeats: the same new order for all cells."""
-    design, repeats = case.setting.design, case.setting.repeats
+    design, repeats = case.scenario.design, case.scenario.repeats
     shuffled = case.verdicts.copy()
     for cell in np.ndindex(design.shape):
         shuffled[cell] = shuffled[cell][data.draw(st.permutations(range(repeats)))]
@@ -146,7 +148,7 @@ def test_order_of_repeats_does_not_matter(case: so.Case, data: st.DataObject) ->
 @given(any_cases, st.data())
 def test_duplicate_and_empty_classes_change_nothing(case: so.Case, data: st.DataObject) -> None:
     """A class split into two at distance zero, and a class that never occurs."""
-    design, classes = case.setting.design, case.setting.n_classes
+    design, classes = case.scenario.design, case.scenario.n_classes
     split = data.draw(st.integers(0, classes - 1))
     share = data.draw(st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1)]))
     origin = [*range(classes), split]
@@ -158,7 +160,7 @@ def test_duplicate_and_empty_classes_change_nothing(case: so.Case, data: st.Data
 @quick
 @given(any_cases)
 def test_a_facet_with_one_level_changes_nothing(case: so.Case) -> None:
-    design = case.setting.design
+    design = case.scenario.design
     wider = Design(("scale", *design.names), ((Fraction(1),), *design.weights), (None, *design.populations))
     found = truth(case.law[None], wider, case.kernel)
     for name, value in truth(case.law, design, case.kernel).items():
@@ -170,7 +172,7 @@ def test_a_facet_with_one_level_changes_nothing(case: so.Case) -> None:
 @given(fixed_cases, st.data())
 def test_splitting_a_level_of_a_census_changes_nothing(case: so.Case, data: st.DataObject) -> None:
     """The same wording listed twice with the weight shared out."""
-    design = case.setting.design
+    design = case.scenario.design
     facet = data.draw(st.integers(0, len(design.names) - 1))
     level = data.draw(st.integers(0, design.shape[facet] - 1))
     share = data.draw(st.sampled_from([Fraction(1, 2), Fraction(1, 6)]))
@@ -184,13 +186,16 @@ def test_splitting_a_level_of_a_census_changes_nothing(case: so.Case, data: st.D
 
 
 @quick
-@given(so.settings(random=False, facets=2), st.data())
-def test_averaging_a_facet_out_keeps_the_components_without_it(setting: so.Setting, data: st.DataObject) -> None:
-    law, kernel = data.draw(so.laws(setting.design.shape, setting.n_classes)), data.draw(so.kernels(setting.n_classes))
-    name, order = setting.design.names
-    weights = as_fractions(setting.design.weights[1])
-    left = exact_design({name: setting.design.weights[0]})
-    found, whole = truth((law * weights[:, None]).sum(1), left, kernel), truth(law, setting.design, kernel)
+@given(so.scenarios(random=False, facets=2), st.data())
+def test_averaging_a_facet_out_keeps_the_components_without_it(scenario: so.Scenario, data: st.DataObject) -> None:
+    law, kernel = (
+        data.draw(so.laws(scenario.design.shape, scenario.n_classes)),
+        data.draw(so.kernels(scenario.n_classes)),
+    )
+    name, order = scenario.design.names
+    weights = as_fractions(scenario.design.weights[1])
+    left = exact_design({name: scenario.design.weights[0]})
+    found, whole = truth((law * weights[:, None]).sum(1), left, kernel), truth(law, scenario.design, kernel)
     assert (found[name], found["total"]) == (whole[name], whole["total"])
     # What was noise between orders is now noise within the prompt.
     assert found["call"] == whole["call"] + whole[order] + whole[f"{name}:{order}"]
@@ -200,7 +205,7 @@ def test_averaging_a_facet_out_keeps_the_components_without_it(setting: so.Setti
 @given(random_cases)
 def test_random_facets_map_components_as_specified(case: so.Case) -> None:
     """``U_T`` of policies as a signed sum of the census's, where levels are independent draws."""
-    design = case.setting.design
+    design = case.scenario.design
     kinds = zip(design.names, design.shape, design.populations, strict=True)
     sizes = {name: size for name, size, kind in kinds if kind}
     free = Design(design.names, design.weights, tuple(math.inf if kind else None for kind in design.populations))
@@ -217,7 +222,7 @@ def test_random_facets_map_components_as_specified(case: so.Case) -> None:
 @quick
 @given(random_cases)
 def test_a_list_drawn_whole_is_a_census(case: so.Case) -> None:
-    design = case.setting.design
+    design = case.scenario.design
     whole = Design(
         design.names,
         design.weights,
@@ -229,8 +234,8 @@ def test_a_list_drawn_whole_is_a_census(case: so.Case) -> None:
 @quick
 @given(any_cases, st.data())
 def test_items_do_not_mix(case: so.Case, data: st.DataObject) -> None:
-    design = case.setting.design
-    other = data.draw(so.verdicts(design.shape, case.setting.n_classes, case.setting.repeats))
+    design = case.scenario.design
+    other = data.draw(so.verdicts(design.shape, case.scenario.n_classes, case.scenario.repeats))
     both = estimate(np.stack([case.verdicts, other]), design, case.kernel)
     for row, codes in enumerate((case.verdicts, other)):
         assert {name: values[row] for name, values in both.items()} == estimate(codes, design, case.kernel)
@@ -239,10 +244,10 @@ def test_items_do_not_mix(case: so.Case, data: st.DataObject) -> None:
 @quick
 @given(any_cases, st.data())
 def test_certain_verdicts_need_no_correction(case: so.Case, data: st.DataObject) -> None:
-    design, classes = case.setting.design, case.setting.n_classes
+    design, classes = case.scenario.design, case.scenario.n_classes
     codes = data.draw(so.verdicts(design.shape, classes, 1))
     law = as_fractions(codes == np.arange(classes))
-    repeated = np.repeat(codes, case.setting.repeats, axis=-1)
+    repeated = np.repeat(codes, case.scenario.repeats, axis=-1)
     assert estimate(repeated, design, case.kernel) == truth(law, design, case.kernel)
 
 
@@ -250,7 +255,7 @@ def test_certain_verdicts_need_no_correction(case: so.Case, data: st.DataObject)
 @given(any_cases)
 def test_declared_components_are_their_signed_sums(case: so.Case) -> None:
     """The disagreement that a new prompt adds while all else is kept, and three times the total less the call."""
-    design = case.setting.design
+    design = case.scenario.design
     kept = design.names[1:]
     declared = (
         Component("new prompt", ((kept, 1), (design.names, -1))),

@@ -170,19 +170,19 @@ def test_interval_is_the_variance_and_standardised_kappa_weights() -> None:
 
 
 @quick
-@given(st.data(), so.settings())
+@given(st.data(), so.scenarios())
 def test_interval_with_invalid_is_the_score_plus_penalty_times_validity(
-    data: st.DataObject, setting: so.Setting
+    data: st.DataObject, scenario: so.Scenario
 ) -> None:
     """Every component, exactly: score with invalid at its declared place, and nominal valid-or-not."""
-    classes = max(setting.n_classes, 3)
-    law = data.draw(so.laws(setting.design.shape, classes))
+    classes = max(scenario.n_classes, 3)
+    law = data.draw(so.laws(scenario.design.shape, classes))
     scores = data.draw(st.lists(st.integers(-3, 6), min_size=classes - 1, max_size=classes - 1))
     score, penalty = data.draw(st.sampled_from([(2, 0.5), (0, 0.0), (-1.5, 3.0)]))
-    whole = oracle_truth(law, setting.design, interval_with_invalid(scores, score, penalty))
-    placed = oracle_truth(law, setting.design, interval_kernel([*scores, score]))
+    whole = oracle_truth(law, scenario.design, interval_with_invalid(scores, score, penalty))
+    placed = oracle_truth(law, scenario.design, interval_kernel([*scores, score]))
     validity = np.stack([law[..., :-1].sum(-1), law[..., -1]], -1)
-    valid = oracle_truth(validity, setting.design, nominal_kernel(2))
+    valid = oracle_truth(validity, scenario.design, nominal_kernel(2))
     assert whole == {name: placed[name] + Fraction(penalty) * valid[name] for name in whole}
 
 

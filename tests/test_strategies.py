@@ -19,8 +19,8 @@ quick = settings(max_examples=30, deadline=None, database=None)
 def test_the_menu_is_short_and_covers_what_it_says() -> None:
     assert len(so.MENU) <= 12
     assert len({(s.design.shape, s.n_classes, s.repeats) for s in so.MENU}) == len(so.MENU)
-    assert {len(setting.design.names) for setting in so.MENU} == {1, 2, 3}
-    kinds = {kind for setting in so.MENU for kind in setting.design.populations}
+    assert {len(scenario.design.names) for scenario in so.MENU} == {1, 2, 3}
+    kinds = {kind for scenario in so.MENU for kind in scenario.design.populations}
     assert None in kinds
     assert math.inf in kinds
     assert any(kind is not None and kind < math.inf for kind in kinds)
@@ -32,8 +32,8 @@ def test_cases_are_valid(case: so.Case) -> None:
     assert (case.law.sum(-1) == 1).all()
     assert (case.law >= 0).all()
     assert ((case.verdicts >= 0).sum(-1) >= 2).all()
-    assert case.verdicts.max() < case.setting.n_classes
-    oracle_estimate(case.verdicts, case.setting.design, case.kernel, pairs="across-repeats")
+    assert case.verdicts.max() < case.scenario.n_classes
+    oracle_estimate(case.verdicts, case.scenario.design, case.kernel, pairs="across-repeats")
 
 
 def test_strategies_reach_the_corners() -> None:
@@ -43,7 +43,7 @@ def test_strategies_reach_the_corners() -> None:
     found(so.cases(missing=True), lambda case: (case.verdicts < 0).any())
     found(so.laws((2,), 3), lambda law: (law == 1).any())
     found(so.kernels(3), lambda kernel: kernel[0, 1] == 0)
-    found(so.settings(facets=3), lambda setting: not setting.design.all_fixed)
+    found(so.scenarios(facets=3), lambda scenario: not scenario.design.all_fixed)
     found(so.soft_verdicts((2,), 3, 2), lambda soft: ((soft > 0) & (soft < 1)).any())
 
 

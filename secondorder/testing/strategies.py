@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 __all__ = [
     "MENU",
     "Case",
-    "Setting",
+    "Scenario",
     "cases",
     "cubes",
     "kernels",
     "laws",
-    "settings",
+    "scenarios",
     "soft_verdicts",
     "tables",
     "verdicts",
 ]
 
 
-class Setting(NamedTuple):
+class Scenario(NamedTuple):
     """One entry of the menu: everything that fixes array shapes.
 
     Attributes
@@ -52,54 +52,54 @@ class Setting(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An item: a setting, a kernel and the item's calls.
+    """An item: a scenario, a kernel and the item's calls.
 
     Attributes
     ----------
-    setting : Setting
+    scenario : Scenario
     kernel : array of Fraction, shape (C, C)
     law : array of Fraction, shape (L_1, ..., L_J, C)
     verdicts : array of int, shape (L_1, ..., L_J, R)
         Class codes drawn freely (not from `law`); -1 where there is no call.
     """
 
-    setting: Setting
+    scenario: Scenario
     kernel: np.ndarray
     law: np.ndarray
     verdicts: np.ndarray
 
 
-MENU: tuple[Setting, ...] = (
-    Setting(exact_design({"prompt": 2}), 2, 2),
-    Setting(exact_design({"prompt": ["1/2", "1/3", "1/6"]}), 3, 4),
-    Setting(exact_design({"prompt": 3}, random=["prompt"]), 4, 3),
-    Setting(exact_design({"prompt": 3}, random=["prompt"], populations={"prompt": 5}), 3, 2),
-    Setting(exact_design({"prompt": 6, "order": 2}), 2, 2),
-    Setting(exact_design({"prompt": ["1/4", "3/4"], "order": ["2/5", "3/5"]}), 3, 3),
-    Setting(exact_design({"prompt": 3, "order": ["1/3", "2/3"]}, random=["prompt"]), 3, 4),
-    Setting(exact_design({"prompt": 2, "order": 3}, random=["prompt", "order"]), 4, 2),
-    Setting(exact_design({"prompt": 2, "judge": 2}, random=["prompt", "judge"], populations={"judge": 4}), 3, 5),
-    Setting(exact_design({"prompt": 2, "order": ["1/5", "4/5"], "judge": 2}), 2, 3),
-    Setting(exact_design({"prompt": 2, "order": 2, "judge": ["1/2", "1/4", "1/4"]}, random=["prompt"]), 3, 2),
-    Setting(exact_design({"prompt": 2, "order": 2, "judge": 2}, random=["prompt", "judge"]), 2, 4),
+MENU: tuple[Scenario, ...] = (
+    Scenario(exact_design({"prompt": 2}), 2, 2),
+    Scenario(exact_design({"prompt": ["1/2", "1/3", "1/6"]}), 3, 4),
+    Scenario(exact_design({"prompt": 3}, random=["prompt"]), 4, 3),
+    Scenario(exact_design({"prompt": 3}, random=["prompt"], populations={"prompt": 5}), 3, 2),
+    Scenario(exact_design({"prompt": 6, "order": 2}), 2, 2),
+    Scenario(exact_design({"prompt": ["1/4", "3/4"], "order": ["2/5", "3/5"]}), 3, 3),
+    Scenario(exact_design({"prompt": 3, "order": ["1/3", "2/3"]}, random=["prompt"]), 3, 4),
+    Scenario(exact_design({"prompt": 2, "order": 3}, random=["prompt", "order"]), 4, 2),
+    Scenario(exact_design({"prompt": 2, "judge": 2}, random=["prompt", "judge"], populations={"judge": 4}), 3, 5),
+    Scenario(exact_design({"prompt": 2, "order": ["1/5", "4/5"], "judge": 2}), 2, 3),
+    Scenario(exact_design({"prompt": 2, "order": 2, "judge": ["1/2", "1/4", "1/4"]}, random=["prompt"]), 3, 2),
+    Scenario(exact_design({"prompt": 2, "order": 2, "judge": 2}, random=["prompt", "judge"]), 2, 4),
 )
-"""The twelve settings from which :func:`settings` draws."""
+"""The twelve scenarios from which :func:`scenarios` draws."""
 
 
-def settings(*, random: bool | None = None, facets: int | None = None) -> st.SearchStrategy[Setting]:
+def scenarios(*, random: bool | None = None, facets: int | None = None) -> st.SearchStrategy[Scenario]:
     """An entry of the menu.
 
     Parameters
     ----------
     random : bool, optional
-        Only settings with (True) or without (False) a random facet.
+        Only scenarios with (True) or without (False) a random facet.
     facets : int, optional
-        Only settings with this number of facets.
+        Only scenarios with this number of facets.
     """
     fitting = [
-        setting
-        for setting in MENU
-        if random in (None, not setting.design.all_fixed) and facets in (None, len(setting.design.names))
+        scenario
+        for scenario in MENU
+        if random in (None, not scenario.design.all_fixed) and facets in (None, len(scenario.design.names))
     ]
     return st.sampled_from(fitting)
 
@@ -169,39 +169,39 @@ def soft_verdicts(draw: st.DrawFn, cells: Sequence[int], n_classes: int, repeats
 
 @st.composite
 def cases(draw: st.DrawFn, *, random: bool | None = None, missing: bool = False) -> Case:
-    """A setting with a kernel, a law and the calls of one item.
+    """A scenario with a kernel, a law and the calls of one item.
 
     Examples
     --------
     >>> from hypothesis import given
     >>> @given(cases())
     ... def check(case):
-    ...     assert case.verdicts.shape == (*case.setting.design.shape, case.setting.repeats)
+    ...     assert case.verdicts.shape == (*case.scenario.design.shape, case.scenario.repeats)
     >>> check()
     """
-    setting = draw(settings(random=random))
-    shape = setting.design.shape
+    scenario = draw(scenarios(random=random))
+    shape = scenario.design.shape
     return Case(
-        setting,
-        draw(kernels(setting.n_classes)),
-        draw(laws(shape, setting.n_classes)),
-        draw(verdicts(shape, setting.n_classes, setting.repeats, missing=missing)),
+        scenario,
+        draw(kernels(scenario.n_classes)),
+        draw(laws(shape, scenario.n_classes)),
+        draw(verdicts(shape, scenario.n_classes, scenario.repeats, missing=missing)),
     )
 
 
 @st.composite
-def tables(draw: st.DrawFn, setting: Setting, n_items: int = 3, *, missing: bool = False) -> list[dict[str, Any]]:
+def tables(draw: st.DrawFn, scenario: Scenario, n_items: int = 3, *, missing: bool = False) -> list[dict[str, Any]]:
     """A table of verdicts as records in random order: ``item``, one column per facet, ``repeat``, ``verdict``.
 
     Verdicts are the letters A, B, C ...; a missing call has no row.
     """
-    cells = setting.design.shape
+    cells = scenario.design.shape
     rows: list[dict[str, Any]] = []
     for item in range(n_items):
-        codes = draw(verdicts(cells, setting.n_classes, setting.repeats, missing=missing))
+        codes = draw(verdicts(cells, scenario.n_classes, scenario.repeats, missing=missing))
         for index in np.ndindex(codes.shape):
             if codes[index] >= 0:
-                levels = {name: f"{name}{level}" for name, level in zip(setting.design.names, index, strict=False)}
+                levels = {name: f"{name}{level}" for name, level in zip(scenario.design.names, index, strict=False)}
                 verdict = chr(ord("A") + int(codes[index]))
                 rows.append({"item": f"item{item}", **levels, "repeat": str(index[-1]), "verdict": verdict})
     order = draw(st.randoms(use_true_random=False))
@@ -210,23 +210,23 @@ def tables(draw: st.DrawFn, setting: Setting, n_items: int = 3, *, missing: bool
 
 
 @st.composite
-def cubes(draw: st.DrawFn, setting: Setting, n_items: int = 3, *, missing: bool = False) -> xr.Dataset:
-    """A response-law cube made of :func:`tables`, with the facets, weights and kinds of the setting's design.
+def cubes(draw: st.DrawFn, scenario: Scenario, n_items: int = 3, *, missing: bool = False) -> xr.Dataset:
+    """A response-law cube made of :func:`tables`, with the facets, weights and kinds of the scenario's design.
 
     Every class is declared, whether it occurs or not.
     """
     # The cube needs xarray and pandas, which the other strategies do without.
     from secondorder import Facet, make_cube
 
-    design = setting.design
+    design = scenario.design
     facets = []
     for name, weights, population in zip(design.names, design.weights, design.populations, strict=True):
         if population is None:
             facets.append(Facet(name, weights={f"{name}{k}": float(weight) for k, weight in enumerate(weights)}))
         else:
             facets.append(Facet(name, "random", population=None if math.isinf(population) else int(population)))
-    rows = draw(tables(setting, n_items, missing=missing))
-    classes = [chr(ord("A") + code) for code in range(setting.n_classes)]
+    rows = draw(tables(scenario, n_items, missing=missing))
+    classes = [chr(ord("A") + code) for code in range(scenario.n_classes)]
     return make_cube(rows, item="item", facets=facets, repeat="repeat", verdict="verdict", classes=classes)
 
 
