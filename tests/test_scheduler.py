@@ -124,6 +124,13 @@ def test_nothing_is_sent_before_its_intent_is_on_disk(path, monkeypatch):
             announced.append((request, next(rows)[0]))
         return await send(self, request)
 
+    store = Ledger._store
+
+    def slow_disk(self, *rows):
+        time.sleep(0.02)
+        return store(self, *rows)
+
+    monkeypatch.setattr(Ledger, "_store", slow_disk)
     monkeypatch.setattr(JudgeLine, "send", looking_first)
     with SimulatedJudge(faults=[Fault(kind="reset", per_call=1)], process=False) as server:
         run(path, server.base_url)
