@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from secondorder.core._precision import compiled
 
-__all__ = ["MEASURES", "SUMS", "block_sums", "measures_from"]
+__all__ = ["MEASURES", "SHARES", "SUMS", "block_sums", "measures_from"]
 
 Array = NDArray[np.float64]
 
@@ -44,6 +44,12 @@ MEASURES = {
     "failure": "share of replicates without an estimate",
     "interval_failure": "share of replicates without an interval",
 }
+
+SHARES = {
+    "negative": "values", "coverage": "limits", "missed_low": "limits", "missed_high": "limits",
+    "size": "decisions", "power": "decisions", "failure": "replicates", "interval_failure": "replicates",
+}  # fmt: skip
+"""Measures that are shares, and the sum that counts their trials."""
 
 
 class Measured(NamedTuple):

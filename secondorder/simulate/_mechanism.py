@@ -195,10 +195,11 @@ def prepare(mechanism: Mechanism, estimands: Sequence[str | Component] = ()) -> 
         raise SpecError("drift_to has another shape than the law", place="mechanism", remedy="give the same dimensions")
     marginal = law.values if end is None else _time_average(law.values, end.values, n)
     shares = _expected_shares(groups, weights, law.sizes[ITEM])
-    true = shares @ np.asarray(at_law(marginal, census, components, kernel))
+    # A study of other quantities alone has no components.
+    true = shares @ np.asarray(at_law(marginal, census, components, kernel)) if components else np.zeros(0)
     bias = np.full(len(components), np.nan)
     independent = mechanism.dependence is None and end is None
-    if independent and all(source == "fixed" for _, _, source in sampling_levels):
+    if components and independent and all(source == "fixed" for _, _, source in sampling_levels):
         exact = np.asarray(plugin_bias_at(law.values, n, design, components, kernel))
         bias = shares @ exact
     classes = law.shape[-1]
