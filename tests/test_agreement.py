@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError, KernelError, TableError
 from secondorder.studies import COEFFICIENTS, agreement, coefficient, position_bias, repeat_agreement
@@ -299,6 +300,33 @@ def test_ratings_with_named_dimensions() -> None:
         agreement(xr.DataArray([[1]], dims=("unit", "rater")), raters="rater")
 
 
+def test_shuffling_the_rows_of_a_table_changes_no_digit() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "judge": judge,
+            "bench": bench,
+            "item": f"q{item}",
+            "prompt": f"p{prompt}",
+            "run": run,
+            "v": str(rng.integers(3)),
+        }
+        for judge in ("m", "n")
+        for bench in ("u", "v")
+        for item in range(12)
+        for prompt in range(2)
+        for run in range(2)
+    ]
+    given = {"item": "item", "facets": ["prompt"], "repeat": "run", "verdict": "v", "by": ["judge", "bench"]}
+    straight = so.make_cube(rows, **given)
+    shuffled = so.make_cube([rows[i] for i in rng.permutation(len(rows))], **given)
+    for study in (agreement, repeat_agreement):
+        first, second = study(straight, draws=50), study(shuffled, draws=50)
+        xr.testing.assert_identical(first.data, second.data)
+        xr.testing.assert_identical(first.draws, second.draws)
+        assert first.data["judge:bench"].to_numpy().tolist() == ["m:u", "m:v", "n:u", "n:v"]
+
+
 def test_a_result_prints_and_saves_and_makes_a_section(tmp_path: Path) -> None:
     verdict = np.random.default_rng(0).integers(0, 3, (2, 15, 3))
     cube = cube_of(verdict, ("judge", "item", "prompt"), ["1", "2", "⊥"], judge=["a", "b"])
@@ -370,11 +398,16 @@ def test_an_item_drawn_twice_is_not_paired_with_itself() -> None:
 
 
 def test_repeat_agreement_on_judge_consistency(data_dir: Path) -> None:
-    rows = pd.read_csv(data_dir / "judge_consistency" / "calls.csv", keep_default_na=False)
-    classes = ["A", "B", "tie", "⊥"]
-    rows["code"] = [classes.index(verdict) if verdict else 3 for verdict in rows["verdict"]]
-    verdict = rows.set_index(["judge", "item", "prompt", "repeat"])["code"].to_xarray()
-    cube = xr.Dataset({"verdict": verdict}, coords={"class": classes})
+    cube = so.read_table(
+        data_dir / "judge_consistency" / "calls.csv",
+        item="item",
+        facets=["prompt"],
+        repeat="repeat",
+        verdict="verdict",
+        classes=["A", "B", "tie"],
+        invalid=[""],
+        by="judge",
+    )
     found = repeat_agreement(cube, draws=500)
     within, across = found["within"].estimate, found["across"].estimate
     # The exact answers beside the data: U_call = 1 - within, and U_prompt = (within - across)/2 for two prompts.
@@ -445,17 +478,20 @@ def test_degradation_ratio_pairs_draws_and_refuses_a_band_without_a_bound() -> N
 # Position and length --------------------------------------------------------------------------------------------------
 
 
-def position_cube(folder: Path, bench: str) -> tuple[xr.Dataset, pd.DataFrame]:
-    rows = pd.read_csv(folder / "position_bias" / "repeats.csv.gz").query("bench == @bench")
-    rows["item"] = rows["question"].astype(str) + ":" + rows["opponent"]
-    classes = ["ref", "other", "tie", "⊥"]
-    rows["code"] = [classes.index(verdict) if verdict in classes else 3 for verdict in rows["verdict"]]
-    verdict = rows.set_index(["judge", "item", "order", "rep"])["code"].to_xarray().rename(rep="repeat")
-    return xr.Dataset({"verdict": verdict}, coords={"class": classes}), rows
-
-
 def test_position_bias_of_nine_judges(data_dir: Path) -> None:
-    cube, rows = position_cube(data_dir, "MTBench")
+    path = data_dir / "position_bias" / "repeats.csv.gz"
+    cube = so.read_table(
+        path,
+        item=["question", "opponent"],
+        facets=["order"],
+        repeat="rep",
+        verdict="verdict",
+        classes=["ref", "other", "tie"],
+        invalid=["invalid"],
+        by="judge",
+        where="bench=MTBench",
+    )
+    rows = pd.read_csv(path).query("bench == 'MTBench'")
     found = position_bias(cube, draws=500)
     # Swap minus same-order inconsistency is twice the order component of two equal orders (exact answers of the data).
     order = {"gpt-4-0613": 0.03212, "gpt-4-0125-preview": 0.01071, "claude-3-haiku-20240307": 0.06655}

@@ -101,7 +101,7 @@ def test_winners_on_hanna_equal_scipy_and_share_their_draws(hanna: xr.Dataset) -
     first = next(row for row in gap.rows if row[:4] == ("1", "2", "ChatGPT", "pearson"))
     se = found.data["se"].sel(judge="ChatGPT", measure="pearson", prompt=["1", "2"]).to_numpy()
     assert first[6] - first[5] < 2 * 1.96 * np.hypot(*se)
-    assert "flatters the best prompt" in str(found)
+    assert "flatters the best prompt" in found.notes[-1]
 
 
 def test_gold_of_a_cube_may_be_written_in_class_labels() -> None:
@@ -248,7 +248,7 @@ def test_reversals_that_the_items_can_tell(hanna: xr.Dataset) -> None:
     shares = [found.data[f"sure_{name}"].item() for name in ("kept", "reversed", "undecided")]
     assert sum(shares) == pytest.approx(1)
     assert shares[1] <= found["reversals"].estimate.item()
-    assert "R >= 2 is needed" in str(found)
+    assert "R >= 2 is needed" in " ".join(str(found).split())
     assert "by call noise alone" not in str(found.tables[0])
     assert found.section().figures[0].svg.startswith("<svg")
 
@@ -293,8 +293,8 @@ def test_deterministic_judges_have_reversals_but_no_call_noise() -> None:
     assert float(found["reversals_noise"].estimate) == 0
     assert float(found["reversals_half"].estimate) == pytest.approx(float(found["reversals"].estimate))
     assert float(found["reversals_excess"].lower) >= 0
-    assert "resampled, 50 random splits" in str(found)
-    assert "halves of 2 calls" in str(found)
+    assert "resampled, 50 random splits" in " ".join(str(found).split())
+    assert "halves of 2 calls" in " ".join(str(found).split())
     assert found["reversals_noise"].reason.item().startswith("given these items")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "draw_measures", "draw_ranks", "drawn_measures", "drawn_ranks"]
+__all__ = ["COLOURS", "MARKERS", "draw_measures", "draw_ranks", "drawn_measures", "drawn_pairs", "drawn_ranks"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette without its yellow, which is too light on white."""
@@ -128,7 +128,7 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
             )
         for rank in np.unique(ranks[:, -1][~np.isnan(ranks[:, -1])]):
             shared = [s for s in range(len(systems)) if ranks[s, -1] == rank]
-            colour = COLOURS[moving.index(shared[0])] if shared[0] in moving else "#444444"
+            colour = COLOURS[moving.index(shared[0])] if len(shared) == 1 and shared[0] in moving else "#444444"
             text = ", ".join(systems[s] for s in shared)
             axes.annotate(
                 text,
@@ -156,3 +156,37 @@ def drawn_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
     if len(group_labels(by)) > MOST_PANELS:
         caption += f" The first {MOST_PANELS} of {len(group_labels(by))} groups."
     return Drawn("Rank trajectories", caption, lambda: draw_ranks(data, prompt=prompt, by=by))
+
+
+def drawn_pairs(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
+    """Agreement of every two prompts against their similarity."""
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        names = [name for name, _ in by]
+        figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+        axes = figure.subplots()
+        k, other = np.triu_indices(data.sizes[prompt], 1)
+        groups = group_labels(by)
+        for index, group in enumerate(groups):
+            agreement = data["agreement"].sel(dict(zip(names, group, strict=True))).transpose(prompt, "other")
+            axes.plot(
+                data["similarity"].to_numpy()[k, other],
+                agreement.to_numpy()[k, other],
+                MARKERS[index % len(MARKERS)],
+                color=COLOURS[index % len(COLOURS)],
+                markersize=5,
+                label=" / ".join(group) or None,
+            )
+        axes.set_xlabel("similarity of two prompts")
+        axes.set_ylabel("agreement of their verdicts")
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        if 1 < len(groups) <= len(MARKERS):
+            figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+        return figure
+
+    return Drawn("Similarity and agreement", "One mark for each pair of prompts.", draw)

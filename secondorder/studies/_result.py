@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,8 @@ class StudyResult:
     def __str__(self) -> str:
         blocks = [self.title, *(render_table(table) for table in self.tables)]
         if self.notes:
-            blocks.append("\n".join(self.notes))
+            wrapped = (textwrap.wrap(note, 80, subsequent_indent="  ", break_on_hyphens=False) for note in self.notes)
+            blocks.append("\n".join(line for note in wrapped for line in note))
         return "\n\n".join(blocks)
 
     def __getitem__(self, key: str | Mapping[str, str]) -> xr.Dataset:

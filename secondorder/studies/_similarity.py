@@ -108,10 +108,10 @@ def similarity_stability(
     sums = resampled_sums(
         columns.transpose(1, 0, 2).reshape(columns.shape[1], -1), draws=draws, seed=seed, strata=laid.strata
     ).reshape((draws, *columns.shape[::2]))
-    once, drawn_pairs = _means_of(columns.sum(1)[None]), _means_of(sums)
+    once, resampled = _means_of(columns.sum(1)[None]), _means_of(sums)
     relabelled = _relabelled(matrix, seed)
     every = range(len(columns))
-    studies = [_study(chosen, once, drawn_pairs, relabelled) for chosen in (*([g] for g in every), list(every))]
+    studies = [_study(chosen, once, resampled, relabelled) for chosen in (*([g] for g in every), list(every))]
     found, drawn = measured(
         by=laid.by,
         measures=list(MEASURES),
@@ -141,7 +141,8 @@ def similarity_stability(
         f"p: two-sided, {'all' if exact else RANDOM} relabellings of {len(prompts)} prompts (at least {least:.2g}).",
         "Bands cover the items, not the choice of prompts.",
     )
-    return StudyResult("Similarity of prompts and agreement", found, (_table(found, laid.by),), notes, drawn)
+    figure = drawn_pairs(found, prompt=prompt, by=laid.by)
+    return StudyResult("Similarity of prompts and agreement", found, (_table(found, laid.by),), notes, drawn, (figure,))
 
 
 def _matrix(similarity: pd.DataFrame | Mapping[tuple[str, str], float], prompts: Sequence[str]) -> Array:

@@ -11,6 +11,7 @@ from secondorder._schema import ITEM, REPEAT
 from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._disagreement import Array
+from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import lay_out, levels_of
 from secondorder.studies._parts import Value
 from secondorder.studies._result import StudyResult, measure_table, measured
@@ -106,7 +107,9 @@ def verbosity_bias(
     )
     table = measure_table("", found, by=laid.by, labels=MEASURES, counts=("n_items", "n_dropped", "n_invalid"))
     held_fixed = f"held fixed: {', '.join(controls)}" if controls else "nothing held fixed: longer may be better"
-    return StudyResult("Verbosity bias", found, (table,), (f"Least squares over items; {held_fixed}.",), drawn)
+    notes = (f"Least squares over items; {held_fixed}.",)
+    figure = drawn_measures(found.sel(measure=["slope_sd"]), MEASURES, title="Verbosity bias")
+    return StudyResult("Verbosity bias", found, (table,), notes, drawn, (figure,))
 
 
 def _numbers(cube: xr.Dataset, source: str | Mapping[str, float], name: str) -> Array:
