@@ -16,6 +16,7 @@ from secondorder._schema import PROMPT, REPEAT
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import band, check_draws, resampled_sums
 from secondorder.studies._disagreement import Array, disagreement
+from secondorder.studies._figures import drawn_pairs
 from secondorder.studies._layout import By, group_labels
 from secondorder.studies._parts import Value, quotient, unit_counts
 from secondorder.studies._ratings import Incomplete, Invalid, arrange, check_cube, complete_items
