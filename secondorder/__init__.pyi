@@ -16,12 +16,17 @@ from ._labels._files import open_cube as open_cube
 from ._labels._files import save_cube as save_cube
 from ._labels._read import make_cube as make_cube
 from ._labels._read import read_table as read_table
+from ._statistics._certificate import Certificate as Certificate
+from ._statistics._certificate import certify as certify
+from ._statistics._certificate import confidence_sequence as confidence_sequence
 from ._statistics._compare import Comparison as Comparison
 from ._statistics._decompose import decompose as decompose
 from ._statistics._decomposition import Decomposition as Decomposition
 from ._statistics._decomposition import compare as compare
 from ._statistics._dependence import IndependenceReport as IndependenceReport
 from ._statistics._dependence import check_independence as check_independence
+from ._statistics._draws import bootstrap as bootstrap
+from ._statistics._draws import posterior as posterior
 from ._statistics._kernel import kernel as kernel
 from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias

@@ -1,0 +1,194 @@
+"""Certificates: is a component below a threshold, or above it, with an error rate that optional stopping keeps?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondorder._labels._results import Table, format_number, render_table
+from secondorder._statistics._decomposition import Decomposition
+from secondorder.core._bounds import Bounds, item_bounds
+from secondorder.core._sequential import confidence_sequence as band_of
+from secondorder.core._sequential import first_crossing, least_items, log_e_process
+from secondorder.errors import InputError, UndefinedError
+
+__all__ = ["Certificate", "certify", "confidence_sequence"]
+
+Target = Literal["full-audit", "population"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Verdict on a threshold.
+
+    Attributes
+    ----------
+    component : str
+    tau : float
+    verdict : {"below", "above", "open"}
+    target : str
+        ``full-audit``: the value that this audit reports on all of its items. ``population``: the mean over the
+        source that items were drawn from.
+    alpha : float
+        Chance of a false certificate, whenever one stops.
+    n_items : int
+        Items looked at.
+    stopped_at : int or None
+        Items after which the verdict was reached, in the random order of the seed.
+    least_items : int or None
+        Fewest items after which "below" can be certified, if every item shows 0.
+    lower, upper : float
+        Anytime-valid band after all items looked at.
+    """
+
+    component: str
+    tau: float
+    verdict: str
+    target: str
+    alpha: float
+    n_items: int
+    stopped_at: int | None
+    least_items: int | None
+    lower: float
+    upper: float
+
+    def table(self) -> Table:
+        """The certificate as a table of two columns."""
+        level = f"{100 * (1 - self.alpha):g}%"
+        rows = (
+            ("verdict", f"{self.component} is {self.verdict} {self.tau:g}" if self.verdict != "open" else "open"),
+            ("target", self.target),
+            ("error rate", f"{self.alpha:g}, under optional stopping"),
+            ("items looked at", self.n_items),
+            ("decided after", "–" if self.stopped_at is None else self.stopped_at),
+            ("least items for 'below'", "–" if self.least_items is None else self.least_items),
+            (f"{level} band, valid at any time", f"[{format_number(self.lower)}, {format_number(self.upper)}]"),
+        )
+        return Table(f"Certificate: {self.component} against {self.tau:g}", ("", ""), rows)
+
+    def __str__(self) -> str:
+        return render_table(self.table())
+
+
+def certify(
+    decomposition: Decomposition,
+    component: str,
+    tau: float,
+    *,
+    alpha: float = 0.05,
+    target: Target = "full-audit",
+    n_items: int | None = None,
+    seed: int = 0,
+) -> Certificate:
+    """One-sided certificate that a component is below, or above, a threshold.
+
+    A betting e-process over the items in a random order: capital grows on evidence against the hypothesis, by at most
+    what the proven range of an item's debiased value allows, so that it reaches ``1 / alpha`` with probability at most
+    `alpha` when the hypothesis holds, whenever one stops. A t bound has no such guarantee.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+        With one group, complete or across-repeats pairs.
+    component : str
+    tau : float
+        Threshold, in the kernel's units.
+    alpha : float
+    target : {"full-audit", "population"}
+    n_items : int, optional
+        Items of the whole audit, when the decomposition holds a random part of them. Default: its items.
+    seed : int
+        Fixes the order of the items; it must be chosen before the values are seen.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    UndefinedError
+        When the component has no proven range (a component of the user's own, or an undefined one).
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"item": str(item), "prompt": prompt, "run": str(r), "verdict": "A"}
+    ...     for item in range(60) for prompt in ("a", "b") for r in range(4)
+    ... ]
+    >>> cube = so.make_cube(rows, item="item", facets=["prompt"], repeat="run", verdict="verdict", classes=["A", "B"])
+    >>> so.certify(so.decompose(cube), "prompt", tau=0.1).verdict
+    'below'
+    """
+    group = decomposition._only
+    j = group.index(component)
+    if group.reasons[j]:
+        raise UndefinedError(group.reasons[j], place=f"certify {component}")
+    if not 0 < alpha < 1:
+        raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
+    bounds = _bounds(decomposition, component)
+    order = np.random.Generator(np.random.Philox(seed)).permutation(len(group.items))
+    values = group.values[order, j]
+    size = (n_items or len(values)) if target == "full-audit" else None
+    stops = {}
+    for side in ("below", "above"):
+        capital = log_e_process(values, tau, bounds, side, n_items=size)
+        crossed = int(first_crossing(capital, alpha))
+        if crossed:
+            stops[side] = crossed
+    verdict = min(stops, key=lambda side: stops[side]) if stops else "open"
+    band = band_of(values, bounds, alpha=alpha, n_items=size)
+    return Certificate(
+        component=component,
+        tau=tau,
+        verdict=verdict,
+        target=target,
+        alpha=alpha,
+        n_items=len(values),
+        stopped_at=stops.get(verdict),
+        least_items=least_items(tau, bounds, alpha=alpha, n_items=size) if bounds.lower < tau < bounds.upper else None,
+        lower=float(band.lower[-1]),
+        upper=float(band.upper[-1]),
+    )
+
+
+def _bounds(decomposition: Decomposition, component: str) -> Bounds:
+    group = decomposition._only
+    counts = (group.calls.codes >= 0).sum(-1)
+    fewest = counts.min(axis=0)
+    return item_bounds(
+        group.design, group.components[group.index(component)], group.calls.kernel, fewest,
+        pairs="across" if decomposition.settings.pairs == "across-repeats" else "complete",
+    )  # fmt: skip
+
+
+def confidence_sequence(
+    values: ArrayLike, bounds: tuple[float, float], *, alpha: float = 0.05, n_items: int | None = None
+) -> NDArray[np.float64]:
+    """Anytime-valid band for a mean of bounded item values, after each item.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        Item values in the order drawn.
+    bounds : (float, float)
+        Proven range of a value.
+    alpha : float
+    n_items : int, optional
+        Length of the list that items come from without replacement. Default: an unlimited source.
+
+    Returns
+    -------
+    array, shape (n, 2)
+        Lower and upper end after each item; with probability ``1 - alpha`` all of them hold.
+
+    Examples
+    --------
+    >>> confidence_sequence([0.0] * 150, (-0.1, 0.72))[-1].round(3).tolist()
+    [-0.003, 0.02]
+    """
+    band = band_of(values, Bounds(*bounds), alpha=alpha, n_items=n_items)
+    return np.stack([band.lower, band.upper], axis=-1)

@@ -1,0 +1,144 @@
+"""Draws of components in one form: a Bayesian companion and the bootstrap, both as ArviZ data trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from secondorder._design import Facet
+from secondorder._statistics._decompose import decompose
+from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._group import Group
+from secondorder._statistics._kernel import InvalidAs
+from secondorder.core._posterior import Prior, posterior_components
+from secondorder.errors import InputError
+
+__all__ = ["bootstrap", "posterior"]
+
+
+def bootstrap(decomposition: Decomposition) -> xr.DataTree:
+    """Whole-item bootstrap draws of every component, debiased and plug-in drawn together.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+        With one group; its settings say how many draws and by which seed.
+
+    Returns
+    -------
+    DataTree
+        ArviZ's layout: ``/posterior`` with dims (chain, draw, component) and variables ``component`` values
+        ``debiased`` and ``plugin``; one chain. These are draws of a sampling distribution, not of a posterior.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"item": item, "prompt": prompt, "run": str(r), "verdict": verdict}
+    ...     for item, answers in {"1": "AABB", "2": "ABAB", "3": "AAAA"}.items()
+    ...     for prompt, calls in {"p": answers[:2], "q": answers[2:]}.items() for r, verdict in enumerate(calls)
+    ... ]
+    >>> cube = so.make_cube(rows, item="item", facets=["prompt"], repeat="run", verdict="verdict", classes=["A", "B"])
+    >>> so.bootstrap(so.decompose(cube, draws=200))["posterior"].debiased.dims
+    ('chain', 'draw', 'component')
+    """
+    group = _one_group(decomposition)
+    draws = group.resampled.draws
+    size = len(group.components)
+    return _tree(
+        {"debiased": draws[None, :, :size], "plugin": draws[None, :, size:]},
+        {"debiased": ["component"], "plugin": ["component"]},
+        {"component": list(group.names)},
+        {"sampling": "bootstrap of whole items", "seed": decomposition.settings.seed},
+    )
+
+
+def posterior(
+    cube: xr.Dataset,
+    *,
+    prior: Mapping[str, float] | None = None,
+    draws: int = 1000,
+    tune: int = 500,
+    chains: int = 4,
+    seed: int = 0,
+    keep_items: bool = False,
+    facets: Sequence[str | Facet] | None = None,
+    kernel: Any = None,
+    scores: Mapping[str, float] | None = None,
+    invalid: InvalidAs = "class",
+) -> xr.DataTree:
+    """Posterior draws of all components under hierarchical Dirichlet-multinomial laws, per item.
+
+    A companion to the debiased estimates, never their replacement: the laws of an item's cells are drawn towards each
+    other by a prior (weight `mass` per class on their barycentre, a Gamma prior on how closely they follow it), so that
+    every draw is non-negative and small effects are shrunk. As an estimator it is biased: away from zero where there
+    is no effect, towards zero where effects are large.
+
+    Parameters
+    ----------
+    cube : Dataset
+        With one group; any number of calls per cell.
+    prior : mapping, optional
+        ``mass``, ``shape``, ``rate``; default .5, 1, .1 (mean concentration 10).
+    draws, tune, chains : int
+    seed : int
+    keep_items : bool
+        Also keep every item's draws and concentrations.
+    facets, kernel, scores, invalid
+        As for :func:`secondorder.decompose`.
+
+    Returns
+    -------
+    DataTree
+        ``/posterior`` with dims (chain, draw, component): ``component`` macroaverages over the items at hand; with
+        `keep_items` also ``item_value`` and ``concentration``. ArviZ summaries and plots read it.
+
+    Raises
+    ------
+    InputError
+        For several groups, or an unknown word in `prior`.
+    """
+    unknown = set(prior or {}) - set(Prior._fields)
+    if unknown:
+        raise InputError(f"{sorted(unknown)} are no parameters", place="prior", remedy=f"say {list(Prior._fields)}")
+    chosen = Prior(**(prior or {}))
+    if not min(chosen) > 0:
+        raise InputError(f"{chosen} holds a number that is not above 0", place="prior")
+    result = decompose(cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, seed=seed)
+    group = _one_group(result)
+    codes = group.calls.codes
+    counts = np.stack([(codes == code).sum(-1) for code in range(len(group.calls.kernel))], axis=-1)
+    values, concentration = posterior_components(
+        counts, group.design, group.components, group.calls.kernel,
+        seed=seed, prior=chosen, draws=draws, tune=tune, chains=chains,
+    )  # fmt: skip
+    variables = {"value": values.mean(2)}
+    dims = {"value": ["component"]}
+    coords: dict[str, Any] = {"component": list(group.names)}
+    if keep_items:
+        variables |= {"item_value": values, "concentration": concentration}
+        dims |= {"item_value": ["item", "component"], "concentration": ["item"]}
+        coords["item"] = list(group.items)
+    note = {"model": "Dirichlet-multinomial laws per item", "seed": seed, **chosen._asdict()}
+    return _tree(variables, dims, coords, note)
+
+
+def _one_group(decomposition: Decomposition) -> Group:
+    if len(decomposition.groups) != 1:
+        raise InputError(
+            f"there are {len(decomposition.groups)} groups", place="draws", remedy="select one judge first"
+        )
+    return decomposition.groups[0]
+
+
+def _tree(
+    variables: Mapping[str, Any], dims: Mapping[str, list[str]], coords: Mapping[str, Any], attrs: Mapping[str, Any]
+) -> xr.DataTree:
+    import arviz_base
+
+    tree: xr.DataTree = arviz_base.from_dict({"posterior": dict(variables)}, dims=dict(dims), coords=dict(coords))
+    tree["posterior"].attrs.update(attrs)
+    return tree
