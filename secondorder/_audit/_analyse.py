@@ -8,11 +8,12 @@ from typing import Any
 import xarray as xr
 
 from secondorder._labels._attributes import attribute
+from secondorder._labels._identity import cube_digest
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import estimate_all
 
-__all__ = ["analysis_options", "estimates_of"]
+__all__ = ["analysis_options", "estimates_of", "null_digest"]
 
 
 def analysis_options(cube: xr.Dataset) -> dict[str, Any]:
@@ -32,9 +33,15 @@ def estimates_of(cube: xr.Dataset, null: xr.Dataset | None) -> tuple[Decompositi
     """Decomposition and estimates tree of a run under its declared analysis."""
     options = analysis_options(cube)
     result, tree = estimate_all(cube, options)
+    tree["/provenance"].attrs["null"] = null_digest(null)
     if null is not None:
         tree["/null"] = xr.DataTree(_null_arm(null, options))
     return result, tree
+
+
+def null_digest(null: xr.Dataset | None) -> str:
+    """Identity of the null block's cube; empty where there is none."""
+    return "" if null is None else cube_digest(null)
 
 
 def _null_arm(null: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:

@@ -12,7 +12,9 @@ from typing import Any
 from secondorder._schema import MANIFEST_SCHEMA, check_schema
 from secondorder.errors import CorruptFileError, InputError, StorageError
 
-__all__ = ["RunFolder", "write_bytes"]
+__all__ = ["RunFolder", "run_folder", "write_bytes"]
+
+FILES = frozenset({"manifest.json", "ledger.sqlite", "cube.nc", "null.nc", "estimates.nc", "report.html"})
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,39 @@ class RunFolder:
                 "there is no manifest.json", place=str(self.path), remedy="plan first: secondorder plan audit.toml"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise CorruptFileError(f"it cannot be read ({error})", place=str(self.manifest)) from error
+            raise CorruptFileError(
+                f"it cannot be read ({error})", place=str(self.manifest), remedy=_WRITE_AGAIN
+            ) from error
         try:
             manifest = json.loads(text)
         except ValueError as error:
             raise CorruptFileError(
-                f"it is not JSON ({error})", place=str(self.manifest), remedy="plan into a new folder (--out DIR)"
+                f"it is not JSON ({error})", place=str(self.manifest), remedy=_WRITE_AGAIN
             ) from error
         if not isinstance(manifest, dict):
-            raise CorruptFileError("it is not a JSON object", place=str(self.manifest))
+            raise CorruptFileError("it is not a JSON object", place=str(self.manifest), remedy=_WRITE_AGAIN)
         check_schema(manifest.get("schema"), MANIFEST_SCHEMA, place=str(self.manifest))
         return manifest
+
+
+_WRITE_AGAIN = "remove it and plan again: audit.toml says what it held, and the ledger is held to it"
+
+
+def run_folder(path: str | os.PathLike[str]) -> RunFolder:
+    """The run that a path names: its folder, or one of the files in it.
+
+    Raises
+    ------
+    InputError
+        When there is no run.
+    """
+    given = Path(path)
+    folder = RunFolder(given.parent if given.name in FILES and not given.is_dir() else given)
+    if not folder.manifest.is_file() and not folder.ledger.is_file():
+        raise InputError(
+            "no run is here", place=str(given), remedy="give the folder that holds manifest.json, or plan first"
+        )
+    return folder
 
 
 def write_bytes(path: Path, data: bytes) -> None:

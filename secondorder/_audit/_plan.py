@@ -6,18 +6,23 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from secondorder._audit._folder import RunFolder, write_bytes
+from secondorder._audit._folder import FILES, RunFolder, run_folder, write_bytes
 from secondorder._canon import sha256_hex
-from secondorder.acquire._items import Item, read_items
-from secondorder.acquire._ledger import create_ledger
-from secondorder.acquire._ledger_read import read_ledger
-from secondorder.acquire._load import load_spec
-from secondorder.acquire._manifest import compare_manifests, manifest_bytes
-from secondorder.acquire._plan import Plan, plan
-from secondorder.acquire._spec import AuditSpec
-from secondorder.errors import SpecError, StorageError
+from secondorder.acquire import (
+    AuditSpec,
+    Item,
+    Plan,
+    compare_manifests,
+    create_ledger,
+    load_spec,
+    manifest_bytes,
+    plan,
+    read_items,
+    read_ledger,
+)
+from secondorder.errors import InputError, SpecError, StorageError
 
-__all__ = ["Audit", "load_audit", "plan_audit", "planned_folder"]
+__all__ = ["Audit", "Target", "find_target", "load_audit", "plan_audit", "planned_folder"]
 
 SHOWN_CHANGES = 6
 
@@ -29,19 +34,35 @@ class Audit:
     Attributes
     ----------
     spec : AuditSpec
+        With every default filled.
     items : tuple of Item
-    folder : Path
-        Folder of ``audit.toml``.
+        In file order.
+    file : Path
+        The ``audit.toml``.
     """
 
     spec: AuditSpec
     items: tuple[Item, ...]
-    folder: Path
+    file: Path
 
     @property
     def out(self) -> Path:
-        """Default place of the run: ``runs/<audit name>`` beside the spec."""
-        return self.folder / "runs" / self.spec.name
+        """Default place of the run: ``runs/<audit name>`` beside the spec, or that folder itself where it is one."""
+        beside = RunFolder(self.file.parent)
+        if beside.manifest.is_file() and beside.ledger.is_file():
+            return beside.path
+        return self.file.parent / "runs" / self.spec.name
+
+    def __repr__(self) -> str:
+        return f"Audit({self.spec.name!r}, {len(self.items)} items, {str(self.file)!r})"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a command was pointed at: a run's folder, and its audit where there is an ``audit.toml``."""
+
+    folder: RunFolder
+    audit: Audit | None
 
 
 def load_audit(path: str | os.PathLike[str]) -> Audit:
@@ -52,20 +73,93 @@ def load_audit(path: str | os.PathLike[str]) -> Audit:
     path : path
         The file, or the folder that holds it.
 
+    Returns
+    -------
+    Audit
+
     Raises
     ------
-    SpecError, TableError, InputError
+    SpecError, SchemaError, TableError, InputError
         Naming file and key or row; nothing has been started.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import secondorder as so
+    >>> from secondorder.acquire import write_template
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_template(folder)
+    >>> so.load_audit(folder)
+    Audit('my-judge', 4 items, '...audit.toml')
     """
     file = Path(path)
     file = file / "audit.toml" if file.is_dir() else file
     spec = load_spec(file)
-    return Audit(spec, tuple(read_items(spec, file.parent)), file.parent)
+    return Audit(spec, tuple(read_items(spec, file.parent)), file)
 
 
-def plan_audit(audit: Audit) -> Plan:
-    """Plan every call of an audit: a pure function of the spec and its items; nothing is written or called."""
-    return plan(audit.spec, audit.items)
+def plan_audit(audit: Audit | str | os.PathLike[str]) -> Plan:
+    """Plan every call of an audit: a pure function of the spec and its items; nothing is written or called.
+
+    Parameters
+    ----------
+    audit : Audit or path
+        A loaded audit, or the path of an ``audit.toml``.
+
+    Returns
+    -------
+    Plan
+        ``manifest``, ``calls`` (in send order, with the very bytes of each request) and ``notes``.
+
+    Raises
+    ------
+    InputError
+        When the audit is not valid.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import secondorder as so
+    >>> from secondorder.acquire import write_template
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_template(folder)
+    >>> plan = so.plan_audit(folder)
+    >>> plan.manifest["calls"], len(plan.manifest["prompts"])
+    (192, 6)
+    """
+    loaded = audit if isinstance(audit, Audit) else load_audit(audit)
+    return plan(loaded.spec, loaded.items)
+
+
+def find_target(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Target:
+    """The run that a path stands for: an ``audit.toml``, its folder, a run's folder, or a file in one.
+
+    Parameters
+    ----------
+    path : path
+    out : path, optional
+        Folder of the run, where it is not the default one.
+
+    Raises
+    ------
+    InputError
+        When there is nothing of that kind.
+    """
+    given = Path(path)
+    if given.is_dir() and (given / "audit.toml").is_file():
+        given = given / "audit.toml"
+    if given.suffix == ".toml":
+        audit = load_audit(given)
+        return Target(RunFolder(Path(out) if out is not None else audit.out), audit)
+    if not given.exists():
+        raise InputError(
+            "there is no such file or folder", place=str(given), remedy="give an audit.toml or the folder of a run"
+        )
+    if out is not None:
+        raise InputError("it is a run already", place=str(given), remedy="leave --out away, or give its audit.toml")
+    if not given.is_dir() and given.name not in FILES:
+        raise InputError("it is no file of an audit", place=str(given), remedy="give an audit.toml or a run's folder")
+    return Target(run_folder(given), None)
 
 
 def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> tuple[RunFolder, Plan]:
@@ -88,6 +182,8 @@ def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> t
         raise StorageError(
             f"the folder cannot be made ({error.strerror})", place=str(folder.path), remedy="choose another: --out DIR"
         ) from error
+    if folder.ledger.exists():
+        _refuse_foreign(folder, planned)
     data = manifest_bytes(planned.manifest)
     if not folder.manifest.exists():
         write_bytes(folder.manifest, data)
@@ -98,14 +194,6 @@ def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> t
             calls_sha256=planned.manifest["calls_sha256"],
             manifest_sha256=sha256_hex(data),
         )
-    else:
-        with read_ledger(folder.ledger) as reader:
-            if reader.meta.get("calls_sha256") != planned.manifest["calls_sha256"]:
-                raise SpecError(
-                    "the ledger holds the calls of another plan than manifest.json",
-                    place=str(folder.ledger),
-                    remedy="choose a new folder: --out DIR",
-                )
     return folder, planned
 
 
@@ -120,3 +208,12 @@ def _refuse_changes(folder: RunFolder, planned: Plan) -> None:
         place=str(folder.path),
         remedy=f"undo the changes, or start a new run: --out {folder.path}-2",
     )
+
+
+def _refuse_foreign(folder: RunFolder, planned: Plan) -> None:
+    """A ledger is never joined to a manifest that did not plan its calls."""
+    with read_ledger(folder.ledger) as reader:
+        if reader.meta.get("calls_sha256") != planned.manifest["calls_sha256"]:
+            raise SpecError(
+                "the ledger holds the calls of another plan", place=str(folder.ledger), remedy="give a new --out DIR"
+            )

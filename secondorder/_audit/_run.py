@@ -10,10 +10,11 @@ from typing import Any
 
 import xarray as xr
 
-from secondorder._audit._analyse import analysis_options, estimates_of
+from secondorder._audit._analyse import analysis_options, estimates_of, null_digest
 from secondorder._audit._cube import cube_of_run, ledger_digest
 from secondorder._audit._folder import RunFolder, write_bytes
-from secondorder._audit._plan import Audit, load_audit, planned_folder
+from secondorder._audit._plan import Audit, Target, find_target, planned_folder
+from secondorder._canon import canonical_json, sha256_hex
 from secondorder._labels._attributes import attribute
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
@@ -21,20 +22,39 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
-from secondorder.acquire._load import spec_from_manifest
-from secondorder.acquire._plan import make_parse
-from secondorder.acquire._progress import Progress, Summary
-from secondorder.acquire._scheduler import run_calls
+from secondorder.acquire import (
+    AuditSpec,
+    Ledger,
+    LedgerReader,
+    Progress,
+    Summary,
+    make_parse,
+    read_ledger,
+    run_calls,
+    spec_from_manifest,
+)
+from secondorder.errors import CorruptFileError
 from secondorder.report import report_html
 
-__all__ = ["Run", "acquire_stage", "cube_stage", "decompose_stage", "report_stage", "run_audit"]
+__all__ = [
+    "Run",
+    "acquire_stage",
+    "cube_stage",
+    "decompose_stage",
+    "report_stage",
+    "run_audit",
+    "run_stages",
+    "said_of_calls",
+    "said_of_file",
+]
 
 OnProgress = Callable[[Progress], None]
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run.
+    """A finished run; prints as its decomposition, with what became of the calls.
 
     Attributes
     ----------
@@ -45,6 +65,7 @@ class Run:
     decomposition : Decomposition
         Under the declared analysis.
     report : Path
+        One HTML file.
     """
 
     folder: Path
@@ -61,20 +82,20 @@ def run_audit(
     out: str | os.PathLike[str] | None = None,
     *,
     progress: OnProgress | None = None,
-    stage: Callable[[str], None] | None = None,
+    note: Note | None = None,
 ) -> Run:
     """Plan, acquire, cube, decompose, report; the same call again resumes where it stopped.
 
     Parameters
     ----------
     audit : Audit or path
-        A loaded audit, or the path of an ``audit.toml``.
+        A loaded audit, the path of an ``audit.toml``, or the folder of a run that has begun.
     out : path, optional
         Folder of the run. Default: ``runs/<audit name>`` beside the spec.
     progress : callable, optional
         Called with the state of the acquisition about ten times a second.
-    stage : callable, optional
-        Called with the name of each stage as it begins.
+    note : callable, optional
+        Called with one line of text per stage.
 
     Returns
     -------
@@ -89,27 +110,77 @@ def run_audit(
 
     Examples
     --------
+    A judge on this machine, from the first call to the report:
+
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import secondorder as so
-    >>> so.run_audit("audit.toml")  # doctest: +SKIP
+    >>> from secondorder.acquire import SimulatedJudge, write_template
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = write_template(folder)
+    >>> spec = folder / "audit.toml"
+    >>> with SimulatedJudge() as judge:  # doctest: +SKIP
+    ...     _ = spec.write_text(spec.read_text().replace("http://127.0.0.1:8000/v1", judge.base_url))
+    ...     run = so.run_audit(spec)
+    >>> print(run.decomposition)  # doctest: +SKIP
     """
-    tell = stage or (lambda name: None)
-    tell("plan")
-    loaded = audit if isinstance(audit, Audit) else load_audit(audit)
-    folder, _ = planned_folder(loaded, out)
-    tell("acquire")
-    summary = acquire_stage(folder, progress=progress)
-    tell("cube")
-    cube_stage(folder)
-    tell("decompose")
-    result, _ = decompose_stage(folder)
-    tell("report")
-    report_stage(folder)
+    target = Target(_folder_of(audit, out), audit) if isinstance(audit, Audit) else find_target(audit, out)
+    if target.audit is not None:
+        planned_folder(target.audit, target.folder.path)
+    return run_stages(target.folder, None if target.audit is None else target.audit.spec, progress=progress, note=note)
+
+
+def run_stages(
+    folder: RunFolder, spec: AuditSpec | None, *, progress: OnProgress | None = None, note: Note | None = None
+) -> Run:
+    """Everything after planning: acquire, cube, decompose, report."""
+    tell = note or (lambda line: None)
+    summary = acquire_stage(folder, spec, progress=progress)
+    tell(f"acquire: {said_of_calls(summary)}")
+    tell(f"cube: {said_of_file(cube_stage(folder, note=note), folder.cube)}")
+    result, written = decompose_stage(folder, note=note)
+    tell(f"decompose: {said_of_file(written, folder.estimates)}")
+    tell(f"report: {said_of_file(report_stage(folder), folder.report)}")
     return Run(folder.path, summary, result, folder.report)
 
 
-def acquire_stage(folder: RunFolder, *, progress: OnProgress | None = None) -> Summary:
-    """Call every planned call that has no outcome yet; the judges and the parser are those of the manifest."""
-    spec = spec_from_manifest(folder.read_manifest())
+def _folder_of(audit: Audit, out: str | os.PathLike[str] | None) -> RunFolder:
+    return RunFolder(audit.out if out is None else Path(out))
+
+
+def said_of_file(written: bool, path: Path) -> str:
+    """What a stage did, for a person."""
+    return f"wrote {path}" if written else f"{path} is up to date"
+
+
+def said_of_calls(summary: Summary) -> str:
+    """What became of the planned calls, on one line."""
+    counts: dict[str, int] = {}
+    for row in summary.counts:
+        counts[row.status or "open"] = counts.get(row.status or "open", 0) + row.count
+    words = {"valid": "valid", "invalid": "⊥", "no_completion": "missing", "not_called": "not called", "open": "open"}
+    said = ", ".join(f"{counts[status]:,} {word}" for status, word in words.items() if status in counts)
+    retried = sum(summary.attempts.values()) - summary.planned
+    more = f"; {retried:,} further attempts" if retried > 0 else ""
+    return f"{summary.planned:,} calls: {said}{more}; {summary.seconds:.1f} s"
+
+
+def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress: OnProgress | None = None) -> Summary:
+    """Call every planned call that has no outcome yet.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        With manifest and ledger.
+    spec : AuditSpec, optional
+        Where the pace of sending (concurrency, rate, limits, name of the key's variable) is taken from, which may
+        differ from the manifest's. Default: the manifest's.
+    progress : callable, optional
+    """
+    spec = spec or spec_from_manifest(folder.read_manifest())
+    with read_ledger(folder.ledger) as reader:
+        if reader.complete():
+            return _sealed(reader)
     return run_calls(
         folder.ledger,
         spec.judges,
@@ -121,10 +192,25 @@ def acquire_stage(folder: RunFolder, *, progress: OnProgress | None = None) -> S
     )
 
 
-def cube_stage(folder: RunFolder) -> bool:
-    """Write ``cube.nc`` from the ledger; False when it is already that ledger's cube."""
-    if folder.cube.exists():
-        parent: dict[str, Any] = attribute(open_cube(folder.cube), "parent", {})
+def _sealed(reader: LedgerReader) -> Summary:
+    """A ledger to which nothing can be added: no judge has to be there, and the folder may be read-only."""
+    if "outcomes_sha256" not in reader.meta:  # killed between the last outcome and the seal
+        with Ledger(reader.path) as ledger:
+            ledger.set_meta("outcomes_sha256", reader.digest())
+    return Summary(tuple(reader.counts()), reader.attempt_counts(), 0.0)
+
+
+def cube_stage(folder: RunFolder, *, note: Note | None = None) -> bool:
+    """Write ``cube.nc`` from the ledger, and ``null.nc`` where there is a null block.
+
+    Returns
+    -------
+    bool
+        False when the cube of that very ledger was there already.
+    """
+    null_wanted = bool(folder.read_manifest().get("null"))
+    if folder.cube.exists() and (folder.null.exists() or not null_wanted):
+        parent: dict[str, Any] = _or_none(lambda: _parent(folder.cube), note) or {}
         if parent.get("sha256") == ledger_digest(folder):
             return False
     cube, null = cube_of_run(folder)
@@ -134,7 +220,12 @@ def cube_stage(folder: RunFolder) -> bool:
     return True
 
 
-def decompose_stage(folder: RunFolder) -> tuple[Decomposition, bool]:
+def _parent(path: Path) -> dict[str, Any]:
+    with open_cube(path) as cube:
+        return dict(attribute(cube, "parent", {}))
+
+
+def decompose_stage(folder: RunFolder, *, note: Note | None = None) -> tuple[Decomposition, bool]:
     """Write ``estimates.nc`` from the cube under the declared analysis.
 
     Returns
@@ -143,23 +234,44 @@ def decompose_stage(folder: RunFolder) -> tuple[Decomposition, bool]:
     written : bool
         False when the estimates of that very cube were there already.
     """
-    cube = open_cube(folder.cube).load()
-    if _is_of(folder.estimates, cube):
-        return decompose(cube, **analysis_options(cube)), False
-    null = open_cube(folder.null).load() if folder.null.exists() else None
+    cube = _loaded(folder.cube)
+    null = _loaded(folder.null) if folder.null.exists() else None
+    if folder.estimates.exists():
+        made_of = _or_none(lambda: dict(open_estimates(folder.estimates)["/provenance"].attrs), note) or {}
+        known = tuple(made_of.get(name) for name in ("cube", "null", "version"))
+        if known == (cube_digest(cube), null_digest(null), __version__):
+            return decompose(cube, **analysis_options(cube)), False
     result, tree = estimates_of(cube, null)
     save_estimates(tree, folder.estimates)
     return result, True
 
 
-def _is_of(path: Path, cube: xr.Dataset) -> bool:
-    if not path.exists():
+def _loaded(path: Path) -> xr.Dataset:
+    with open_cube(path) as cube:
+        return cube.load()
+
+
+def report_stage(folder: RunFolder) -> bool:
+    """Write ``report.html`` from the estimates.
+
+    Returns
+    -------
+    bool
+        False when the report of those very estimates was there already.
+    """
+    tree = open_estimates(folder.estimates)
+    mark = f"<!-- estimates {sha256_hex(canonical_json(tree['/provenance'].attrs))} -->\n".encode()
+    if folder.report.exists() and folder.report.read_bytes().endswith(mark):
         return False
-    provenance = open_estimates(path)["/provenance"].attrs
-    return bool(provenance.get("cube") == cube_digest(cube) and provenance.get("version") == __version__)
+    write_bytes(folder.report, report_html(tree).encode() + b"\n" + mark)
+    return True
 
 
-def report_stage(folder: RunFolder) -> Path:
-    """Write ``report.html`` from the estimates."""
-    write_bytes(folder.report, report_html(open_estimates(folder.estimates)).encode())
-    return folder.report
+def _or_none(read: Callable[[], dict[str, Any]], note: Note | None) -> dict[str, Any] | None:
+    """What a derived file says; None when it is damaged, because it can be made again."""
+    try:
+        return read()
+    except CorruptFileError as error:
+        if note is not None:
+            note(f"{error.place}: {error.problem}; it is made again")
+        return None

@@ -19,22 +19,42 @@ __all__ = ["STDIN", "app", "main"]
 STDIN = "stdin:"
 """What a lone ``-`` becomes before parsing, where it would pass for an option."""
 
-app = App(
-    name="secondorder",
-    help="How much of an LLM judge's verdict is the answer, and how much is the prompt, the order, or the dice.",
-    version=__version__,
-    # Errors are printed by main, as one line.
-    print_error=False,
-    exit_on_error=False,
-    result_action="return_value",
-)
-
 COMMANDS = {
+    "demo": ("secondorder.cli._audit:demo", "Audit a simulated judge here; see estimates beside the truth."),
+    "init": ("secondorder.cli._audit:init", "Write an audit.toml to begin with."),
+    "run": ("secondorder.cli._audit:run", "Run an audit: plan, acquire, cube, decompose, report."),
+    "plan": ("secondorder.cli._audit:plan", "Plan every call of an audit."),
+    "acquire": ("secondorder.cli._audit:acquire", "Make the calls that have no outcome yet."),
+    "cube": ("secondorder.cli._audit:cube", "Join a ledger's outcomes to a cube of verdicts."),
     "decompose": ("secondorder.cli._decompose:decompose", "Decompose a table of verdicts, a cube or a run."),
+    "report": ("secondorder.cli._audit:report", "Show a run's estimates in one HTML file."),
+    "simulate": ("secondorder.cli._simulate:simulate", "Run a simulation study with known truth."),
+    "validate": ("secondorder.cli._validate:validate", "Check the claims of this package; keep the evidence."),
+    "ledger": ("secondorder.cli._ledger:ledger", "Verify a run's ledger, or export its rows."),
 }
+"""Every command: where it is, and its line in the list of commands. The order is that of the list."""
 
-for _name, (_path, _help) in COMMANDS.items():
-    app.command(_path, name=_name, help=_help)
+
+def _make_app(*, listing: bool) -> App:
+    """The command line; for the list of commands alone with its short lines, which nothing has to be imported for.
+
+    A command's own help is its docstring, which a short line would replace.
+    """
+    made = App(
+        name="secondorder",
+        help="How much of an LLM judge's verdict is the answer, and how much is the prompt, the order, or the dice.",
+        version=__version__,
+        # Errors are printed by main, as one line.
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
+    )
+    for position, (name, (path, line)) in enumerate(COMMANDS.items()):
+        made.command(path, name=name, help=line if listing else None, sort_key=position)
+    return made
+
+
+app = _make_app(listing=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        code = app([STDIN if argument == "-" else argument for argument in arguments])
+        chosen = app if arguments and arguments[0] in COMMANDS else _make_app(listing=True)
+        code = chosen([STDIN if argument == "-" else argument for argument in arguments])
         sys.stdout.flush()
     except SecondOrderError as error:
         _complain(str(error))
@@ -58,8 +79,8 @@ def _run(arguments: list[str]) -> int:
     except CycloptsError as error:
         _complain(f"{' '.join(str(error).split())} Try --help.")
         return 2
-    except KeyboardInterrupt:
-        _complain("interrupted")
+    except KeyboardInterrupt as error:
+        _complain(f"interrupted: {error}" if str(error) else "interrupted")
         return 130
     except BrokenPipeError:
         # The reader went away (secondorder … | head): nothing is wrong, and nothing more can be said.

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from secondorder._schema import BOTTOM
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from secondorder._audit._folder import RunFolder
+    from secondorder._statistics._decomposition import Decomposition
 
 _COLUMNS = Group("Columns of a table", sort_key=1)
 _MEANING = Group("What the verdicts mean", sort_key=2)
@@ -34,26 +40,30 @@ def decompose(
     classes: Annotated[str | None, Parameter(group=_MEANING)] = None,
     invalid: Annotated[list[str] | None, Parameter(group=_MEANING, negative="")] = None,
     missing: Annotated[list[str] | None, Parameter(group=_MEANING, negative="")] = None,
-    invalid_as: Annotated[str, Parameter(group=_MEANING)] = "class",
+    invalid_as: Annotated[str | None, Parameter(group=_MEANING)] = None,
     kernel: Annotated[Literal["nominal", "ordinal", "interval"] | None, Parameter(group=_MEANING)] = None,
-    incomplete: Annotated[Literal["refuse", "drop-item"], Parameter(group=_ESTIMATE)] = "refuse",
-    pairs: Annotated[Literal["complete", "across-repeats", "panel"], Parameter(group=_ESTIMATE)] = "complete",
-    covers: Annotated[Literal["items", "calls", "prompts", "items+prompts"], Parameter(group=_ESTIMATE)] = "items",
-    interval: Annotated[Literal["t", "percentile", "bca", "studentised"], Parameter(group=_ESTIMATE)] = "t",
+    incomplete: Annotated[Literal["refuse", "drop-item"] | None, Parameter(group=_ESTIMATE)] = None,
+    pairs: Annotated[Literal["complete", "across-repeats", "panel"] | None, Parameter(group=_ESTIMATE)] = None,
+    covers: Annotated[Literal["items", "calls", "prompts", "items+prompts"] | None, Parameter(group=_ESTIMATE)] = None,
+    interval: Annotated[Literal["t", "percentile", "bca", "studentised"] | None, Parameter(group=_ESTIMATE)] = None,
     tau: Annotated[float | None, Parameter(group=_ESTIMATE)] = None,
-    level: Annotated[float, Parameter(group=_ESTIMATE)] = 0.95,
-    draws: Annotated[int, Parameter(group=_ESTIMATE)] = 20_000,
-    seed: Annotated[int, Parameter(group=_ESTIMATE)] = 0,
+    level: Annotated[float | None, Parameter(group=_ESTIMATE)] = None,
+    draws: Annotated[int | None, Parameter(group=_ESTIMATE)] = None,
+    seed: Annotated[int | None, Parameter(group=_ESTIMATE)] = None,
     format: Annotated[Literal["table", "json", "csv"], Parameter(group=_OUTPUT)] = "table",
     output: Annotated[list[Path] | None, Parameter(group=_OUTPUT, negative="")] = None,
 ) -> int:
     """Decompose verdict variation into call noise, prompt, order and their interactions, debiased beside plug-in.
 
+    With the folder of a run, the analysis is the one that its audit declared before the first call, and estimates.nc
+    is written there. With flags of your own beside a run, the result is exploratory: it is printed and goes to the
+    files of --output, and estimates.nc stays as it is.
+
     Parameters
     ----------
     source
-        .csv .tsv .jsonl .parquet (also .gz), a cube (.nc .zarr), a run folder, or - for CSV on stdin. With a cube or
-        a run the column flags are refused: the cube knows its columns.
+        .csv .tsv .jsonl .parquet (also .gz), a cube (.nc .zarr), the folder of a run (or its audit.toml), or - for CSV
+        on stdin. With a cube or a run the column flags are refused: the cube knows its columns.
     item
         Column that identifies the item; several make a composite key.
     facet
@@ -84,35 +94,35 @@ def decompose(
     missing
         Label that means no completion.
     invalid_as
-        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval).
+        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval). Default: class.
     kernel
         How far apart two verdicts are. Must be named when every class is a number; otherwise nominal.
     incomplete
-        Cells with too few calls: refuse the table, or drop their items and count them.
+        Cells with too few calls: refuse the table, or drop their items and count them. Default: refuse; in a run,
+        drop-item.
     pairs
-        Which pairs of calls are compared. across-repeats survives seeds shared between cells.
+        Which pairs of calls are compared. across-repeats survives seeds shared between cells. Default: complete.
     covers
-        Which randomness the band covers.
+        Which randomness the band covers. Default: items.
     interval
-        How the band is made.
+        How the band is made. Default: t.
     tau
         Flag components above this threshold, by both measures.
     level
-        Level of the bands.
+        Level of the bands. Default: 0.95.
     draws
-        Whole-item resamples for bootstrap bands and comparisons.
+        Whole-item resamples for bootstrap bands and comparisons. Default: 20000.
     seed
-        Seed of the resamples.
+        Seed of the resamples. Default: 0.
     format
         What stdout carries.
     output
         Also write to a file, by suffix: .json .csv .nc .html. Repeat for several.
     """
-    from secondorder.cli._source import open_source
+    from secondorder.cli._source import open_source, run_of
     from secondorder.cli._write import check_outputs, show_decomposition, write_decomposition
 
     outputs = check_outputs(output or [], (".json", ".csv", ".nc", ".html"))
-    from secondorder._statistics._decompose import decompose as run
     from secondorder._statistics._kernel import parse_invalid_as
 
     columns: dict[str, Any] = {
@@ -131,10 +141,9 @@ def decompose(
         "invalid": invalid,
         "missing": missing,
     }
-    cube = open_source(source, columns)
-    options: dict[str, Any] = {
+    flags: dict[str, Any] = {
         "kernel": kernel,
-        "invalid": parse_invalid_as(invalid_as),
+        "invalid": None if invalid_as is None else parse_invalid_as(invalid_as),
         "pairs": pairs,
         "covers": covers,
         "interval": interval,
@@ -144,16 +153,49 @@ def decompose(
         "tau": tau,
         "incomplete": incomplete,
     }
-    tree = None
-    if any(path.suffix in (".nc", ".html") for path in outputs):
-        from secondorder._statistics._tree import estimate_all
-
-        result, tree = estimate_all(cube, options)
+    given = {name: value for name, value in flags.items() if value is not None}
+    need_tree = any(path.suffix in (".nc", ".html") for path in outputs)
+    run = run_of(source)
+    if run is not None and not given and not any(columns.values()):
+        result, tree = _as_declared(run, need_tree)
     else:
-        result = run(cube, **options)
-    if not result.settings.classes_declared:
-        valid = [label for label in result.settings.classes if label != BOTTOM]
-        print(f"note: --classes not given; classes found: {', '.join(valid)}", file=sys.stderr)
+        cube = open_source(source if run is None else str(run.cube), columns)
+        result, tree = _estimate(cube, given if run is None else _beside_declared(cube, given), need_tree)
     write_decomposition(result, tree, outputs)
     show_decomposition(result, format)
     return 0
+
+
+def _estimate(cube: xr.Dataset, options: dict[str, Any], need_tree: bool) -> tuple[Decomposition, xr.DataTree | None]:
+    from secondorder._statistics._decompose import decompose as run
+    from secondorder._statistics._tree import estimate_all
+
+    result, tree = estimate_all(cube, options) if need_tree else (run(cube, **options), None)
+    if not result.settings.classes_declared:
+        valid = [label for label in result.settings.classes if label != BOTTOM]
+        print(f"note: --classes not given; classes found: {', '.join(valid)}", file=sys.stderr)
+    return result, tree
+
+
+def _as_declared(run: RunFolder, need_tree: bool) -> tuple[Decomposition, xr.DataTree | None]:
+    """The stage of a run: its declared analysis, with estimates.nc written where it is not that cube's already."""
+    from secondorder._audit._run import decompose_stage, said_of_file
+    from secondorder._statistics._tree import open_estimates
+
+    result, written = decompose_stage(run, note=_say)
+    _say(f"decompose: {said_of_file(written, run.estimates)}")
+    return result, open_estimates(run.estimates) if need_tree else None
+
+
+def _beside_declared(cube: xr.Dataset, given: dict[str, Any]) -> dict[str, Any]:
+    """Options of an exploratory analysis of a run: what it declared, but for the flags given."""
+    from secondorder._audit._analyse import analysis_options
+
+    declared = analysis_options(cube)
+    changed = ", ".join(f"--{name.replace('invalid', 'invalid-as')}" for name in given)
+    _say(f"note: exploratory ({changed}): not the analysis that the audit declared; estimates.nc stays as it is")
+    return {**declared, **given}
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -13,10 +13,29 @@ from secondorder.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["declared_facets", "open_source", "parse_weights", "split_classes"]
+    from secondorder._audit._folder import RunFolder
+
+__all__ = ["declared_facets", "open_source", "parse_weights", "run_of", "split_classes"]
 
 CUBES = (".nc", ".zarr")
 FLAGS = {"facets": "facet", "weights": "weight"}
+
+
+def run_of(source: str) -> RunFolder | None:
+    """The run that an input names: its folder, its cube or its ``audit.toml``; None for tables and other cubes."""
+    path = Path(source)
+    if path.is_dir():
+        names_run = (path / "manifest.json").is_file() or (path / "audit.toml").is_file()
+    else:
+        names_run = path.suffix == ".toml" or (path.name == "cube.nc" and (path.parent / "manifest.json").is_file())
+    if source == STDIN or not names_run:
+        return None
+    from secondorder._audit._plan import find_target
+
+    folder = find_target(path).folder
+    if not folder.cube.is_file():
+        raise InputError("there is no cube yet", place=str(folder.path), remedy=f"make it: secondorder run {source}")
+    return folder
 
 
 def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:

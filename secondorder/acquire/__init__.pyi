@@ -1,0 +1,31 @@
+"""The public names of :mod:`secondorder.acquire`."""
+
+from ._items import Item as Item
+from ._items import read_items as read_items
+from ._judge import SimulatedJudge as SimulatedJudge
+from ._judge import messages_key as messages_key
+from ._judge import write_laws as write_laws
+from ._ledger import Attempt as Attempt
+from ._ledger import Ledger as Ledger
+from ._ledger_create import create_ledger as create_ledger
+from ._ledger_export import export_ledger as export_ledger
+from ._ledger_read import LedgerReader as LedgerReader
+from ._ledger_read import Record as Record
+from ._ledger_read import read_ledger as read_ledger
+from ._ledger_verify import verify_ledger as verify_ledger
+from ._load import load_spec as load_spec
+from ._load import spec_from_manifest as spec_from_manifest
+from ._manifest import compare_manifests as compare_manifests
+from ._manifest import manifest_bytes as manifest_bytes
+from ._plan import Plan as Plan
+from ._plan import is_null as is_null
+from ._plan import make_parse as make_parse
+from ._plan import plan as plan
+from ._progress import Progress as Progress
+from ._progress import Summary as Summary
+from ._scheduler import run_calls as run_calls
+from ._spec import AuditSpec as AuditSpec
+from ._starter import write_template as write_template
+from ._types import Call as Call
+from ._types import Outcome as Outcome
+from ._warn import spec_warnings as spec_warnings
