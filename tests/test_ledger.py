@@ -223,7 +223,7 @@ def test_the_digest_is_of_outcomes_in_call_order_not_of_bytes_or_history(tmp_pat
         ("UPDATE call SET rank = 99 WHERE rank = 31", "rank"),
         ("UPDATE meta SET value = 'x' WHERE key = 'calls_sha256'", "calls_sha256"),
         ("UPDATE attempt SET response = (SELECT response FROM attempt WHERE call = 0) WHERE call = 1", "response"),
-        ("UPDATE attempt SET response = x'00' WHERE call = 1", "responses: stated readable"),
+        ("UPDATE attempt SET response = x'00' WHERE call = 1", "rows: stated readable"),
         ("UPDATE attempt SET reason = 'because', status = 'invalid', verdict = NULL WHERE call = 1", "because"),
         ("UPDATE attempt SET verdict = '2' WHERE call = 1", "outcomes_sha256"),
         ("DELETE FROM intent WHERE call = 1", "an intent before every attempt"),

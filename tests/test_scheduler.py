@@ -25,6 +25,7 @@ from secondorder.acquire._judge import Fault, SimulatedJudge
 from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import read_ledger
 from secondorder.acquire._ledger_verify import verify_ledger
+from secondorder.acquire._outcome import outcome_of, reread
 from secondorder.acquire._retry import Backoff, Pace, retry_after_s
 from secondorder.acquire._scheduler import run_calls
 from secondorder.acquire._spec import LimitsSpec, PriceSpec, RetrySpec
@@ -139,6 +140,21 @@ def test_nothing_is_sent_before_its_intent_is_on_disk(path, monkeypatch):
         times[request] += 1
         assert intents == times[request]
     assert set(times.values()) == {2}
+
+
+def test_verdicts_are_borne_out_by_the_stored_answers(path):
+    with SimulatedJudge(faults=[Fault(kind="filtered", rate=0.3)], process=False) as server:
+        run(path, server.base_url)
+        toy = small.judge(server.base_url)
+
+    def again(record, parse=small.parse):
+        completion = reread(record, toy)
+        return None if completion is None else outcome_of(completion, parse, record.call)
+
+    assert verify_ledger(path, again=again) == []
+    assert counts(path)[("invalid", "filtered")] > 0
+    other = verify_ledger(path, again=lambda record: again(record, lambda *_: Outcome("invalid", "unparsed")))
+    assert len(other) == counts(path)[("valid", "")]
 
 
 # -- faults of single calls -------------------------------------------------------------------------------------------

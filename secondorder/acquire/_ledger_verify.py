@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from secondorder._canon import sha256_hex, sha256_lines
 from secondorder._schema import INVALID_REASONS, MISSING_REASONS, NOT_CALLED_REASONS
-from secondorder.acquire._ledger_read import LedgerReader, read_ledger
+from secondorder.acquire._ledger_read import LedgerReader, Record, read_ledger
 from secondorder.acquire._seeds import call_id
+from secondorder.acquire._types import Outcome
 from secondorder.errors import CorruptFileError
 
 __all__ = ["Difference", "verify_ledger"]
@@ -35,7 +37,11 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def verify_ledger(
-    path: str | Path, *, calls_sha256: str | None = None, manifest_sha256: str | None = None
+    path: str | Path,
+    *,
+    calls_sha256: str | None = None,
+    manifest_sha256: str | None = None,
+    again: Callable[[Record], Outcome | None] | None = None,
 ) -> list[Difference]:
     """Derive every hash of a ledger again and check its rules.
 
@@ -45,6 +51,9 @@ def verify_ledger(
         A ledger.
     calls_sha256, manifest_sha256 : str, optional
         What the manifest beside it states.
+    again : callable, optional
+        Derives the outcome of a completed call again from its stored bytes (None: cannot say); a verdict that its own
+        answer does not bear out is a difference.
 
     Returns
     -------
@@ -58,11 +67,11 @@ def verify_ledger(
     """
     with read_ledger(path) as ledger:
         found: list[Difference] = []
-        for check in (_pages, _calls, _responses, _rules, _seal):
+        for check in (_pages, _calls, partial(_responses, again=again), _rules, _seal):
             try:
                 found += check(ledger)
             except CorruptFileError as error:
-                found.append(Difference(check.__name__.strip("_"), "readable", error.problem))
+                found.append(Difference("rows", "readable", error.problem))
         for key, stated in (("calls_sha256", calls_sha256), ("manifest_sha256", manifest_sha256)):
             if stated is not None and ledger.meta.get(key) != stated:
                 found.append(Difference(f"manifest {key}", stated, str(ledger.meta.get(key))))
@@ -101,7 +110,7 @@ def _calls(ledger: LedgerReader) -> Iterator[Difference]:
         yield Difference("calls_sha256", ledger.meta["calls_sha256"], digest)
 
 
-def _responses(ledger: LedgerReader) -> Iterator[Difference]:
+def _responses(ledger: LedgerReader, again: Callable[[Record], Outcome | None] | None) -> Iterator[Difference]:
     for record in ledger.attempts(bodies=True):
         place = f"call {record.call.id} attempt {record.number}"
         digest = "" if record.response is None else sha256_hex(record.response)
@@ -110,6 +119,9 @@ def _responses(ledger: LedgerReader) -> Iterator[Difference]:
         if record.outcome is not None and record.outcome.reason not in REASONS_OF[record.outcome.status]:
             words = " | ".join(REASONS_OF[record.outcome.status])
             yield Difference(f"{place} reason of {record.outcome.status}", words, record.outcome.reason)
+        derived = None if again is None or record.outcome is None else again(record)
+        if derived is not None and derived != record.outcome:
+            yield Difference(f"{place} outcome", str(record.outcome), str(derived))
 
 
 def _rules(ledger: LedgerReader) -> Iterator[Difference]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from secondorder._canon import blake2b_64
+from secondorder.acquire._endpoint import endpoint_of
 from secondorder.acquire._http import Exchange
 from secondorder.acquire._ledger import Attempt
+from secondorder.acquire._ledger_read import Record
 from secondorder.acquire._reading import Completion, Failure
+from secondorder.acquire._spec import JudgeSpec
 from secondorder.acquire._types import Call, Outcome
 from secondorder.errors import SecondOrderError, SpecError
 
-__all__ = ["Parser", "attempt_of", "outcome_of"]
+__all__ = ["Parser", "attempt_of", "outcome_of", "reread"]
 
 Parser = Callable[[str, str, Call], Outcome]
 """``(text, finish_reason, call) -> Outcome`` of a completed call: valid, or invalid with its reason."""
@@ -36,6 +39,17 @@ def outcome_of(completion: Completion, parse: Parser, call: Call) -> Outcome:
             f"the parser failed on call {call.id}: {type(error).__name__}: {error}",
             remedy="the answer is stored: mend the parser and give the same command again",
         ) from error
+
+
+def reread(record: Record, judge: JudgeSpec) -> Completion | None:
+    """Completion that a stored record holds, read again from its bytes; None where there was no completion.
+
+    The record must have been read with its bodies. With :func:`outcome_of` this parses anew without a call.
+    """
+    if record.response is None or record.http_status is None or record.result not in ("completed", "reparsed"):
+        return None
+    reading = endpoint_of(judge).read(record.http_status, record.response)
+    return reading if isinstance(reading, Completion) else None
 
 
 def attempt_of(

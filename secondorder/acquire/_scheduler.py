@@ -12,14 +12,12 @@ from pathlib import Path
 from types import TracebackType
 
 from secondorder.acquire._admission import Admission, Policy
-from secondorder.acquire._endpoint import endpoint_of
 from secondorder.acquire._http import check_judge
 from secondorder.acquire._judge_run import JudgeRun, Shared
 from secondorder.acquire._ledger import Attempt, Ledger
 from secondorder.acquire._ledger_read import LedgerReader, read_ledger
-from secondorder.acquire._outcome import Parser, outcome_of
+from secondorder.acquire._outcome import Parser, outcome_of, reread
 from secondorder.acquire._progress import Progress, Summary, Tally
-from secondorder.acquire._reading import Completion
 from secondorder.acquire._retry import Backoff
 from secondorder.acquire._spec import JudgeSpec, LimitsSpec, RetrySpec
 from secondorder.acquire._types import Outcome
@@ -255,25 +253,11 @@ def _recover(
         error = "its process ended before the outcome was stored"
         ledger.record(Attempt(call=rank, number=number, result="interrupted", outcome=outcome, error=error))
     for record in reader.unparsed():
-        call = record.call
-        reading = endpoint_of(judges[call.judge]).read(record.http_status or 0, record.response or b"")
-        if isinstance(reading, Completion):
-            ledger.record(
-                Attempt(
-                    call=call.rank,
-                    number=record.number,
-                    result="reparsed",
-                    outcome=outcome_of(reading, parse, call),
-                    sent=record.sent,
-                    latency_ms=record.latency_ms,
-                    http_status=record.http_status,
-                    headers=record.headers,
-                    response=record.response,
-                    response_key=record.response_key,
-                    prompt_tokens=record.prompt_tokens,
-                    completion_tokens=record.completion_tokens,
-                )
-            )
+        completion = reread(record, judges[record.call.judge])
+        if completion is not None:
+            outcome = outcome_of(completion, parse, record.call)
+            kept = {name: getattr(record, name) for name in Attempt.__struct_fields__ if hasattr(record, name)}
+            ledger.record(Attempt(**kept | {"call": record.call.rank, "result": "reparsed", "outcome": outcome}))
     ledger.flush()
 
 
