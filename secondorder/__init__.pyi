@@ -5,6 +5,10 @@ from . import errors as errors
 from . import plot as plot
 from . import simulate as simulate
 from . import testing as testing
+from ._audit._plan import load_audit as load_audit
+from ._audit._plan import plan_audit as plan_audit
+from ._audit._report import write_report as write_report
+from ._audit._run import run_audit as run_audit
 from ._design import Component as Component
 from ._design import Design as Design
 from ._design import Facet as Facet

@@ -55,28 +55,28 @@ class Demo:
         (group,) = found.groups
         prompts, orders = (len(group.facets[name].levels) for name in ("prompt", "order"))
         table = Table(
-            f"A simulated judge compared {len(group.items)} pairs of answers under {prompts} formats of one prompt "
-            f"and {orders}\norders, {group.repeats[1]} times each. What it says how often is known, so the truth is "
-            "too.\n",
+            f"A simulated judge compared {len(group.items)} pairs of answers, {prompts} prompts x {orders} orders x "
+            f"{group.repeats[1]} calls.\nHow it answers is known, so the truth is too.\n",
             ("component", "truth", "debiased", "lower", "upper", "plug-in"),
             rows,
             (f"lower, upper: {100 * found.settings.level:g}% band over items; {group.n_invalid} of {group.n_calls} ⊥",),
         )
-        question = "What moves its verdicts more: the format of the prompt, or the order of the answers?"
         values = {
             "plug-in": {name: found[name].plugin for name in ("prompt", "order")},
             "truth": {name: self.truth[name] for name in ("prompt", "order")},
             "debiased": {name: found[name].estimate for name in ("prompt", "order")},
         }
-        why = {"plug-in": "   it counts call noise as effects"}
-        lines = [f"  {name:<8}  {_larger_first(pair)}{why.get(name, '')}" for name, pair in values.items()]
-        return "\n".join([render_table(table), "", question, *lines])
+        why = {"plug-in": "    it counts call noise as effects"}
+        lines = [
+            "What moves its verdicts more, the format of the prompt or the order of answers?",
+            *(f"  {name:<8}  {_larger_first(pair)}{why.get(name, '')}" for name, pair in values.items()),
+        ]
+        return "\n".join([render_table(table), "", *lines, "", f"report: {self.run.report}"])
 
 
 def _larger_first(pair: Mapping[str, float]) -> str:
-    words = {"prompt": "format", "order": "order"}
     ranked = sorted(pair, key=lambda name: -pair[name])
-    return " > ".join(f"{words[name]} {format_number(pair[name], 3)}" for name in ranked)
+    return " > ".join(f"{name} {format_number(pair[name], 3)}" for name in ranked)
 
 
 def run_demo(folder: str | os.PathLike[str], *, progress: OnProgress | None = None, note: Note | None = None) -> Demo:

@@ -77,7 +77,7 @@ def cell_law(item: str, topic: str, better: str, prompt: str, order: str) -> dic
     Examples
     --------
     >>> cell_law("facts-01", "facts", "1", "none", "AB")
-    {'A': 0.8217, 'B': 0.0658, 'TIE': 0.0825, 'It depends on what you value.': 0.02, 'A or B': 0.01}
+    {'A': 0.8255, 'B': 0.0616, 'TIE': 0.0829, 'It depends on what you value.': 0.02, 'A or B': 0.01}
     """
     about = TOPICS[topic]
     clearness = about.clear + about.spread * _normal("clear", item)

@@ -162,7 +162,7 @@ def said_of_calls(summary: Summary) -> str:
     said = ", ".join(f"{counts[status]:,} {word}" for status, word in words.items() if status in counts)
     retried = sum(summary.attempts.values()) - summary.planned
     more = f"; {retried:,} further attempts" if retried > 0 else ""
-    return f"{summary.planned:,} calls: {said}{more}; {summary.seconds:.1f} s"
+    return f"{summary.planned:,} calls ({said}{more}), {summary.seconds:.1f} s"
 
 
 def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress: OnProgress | None = None) -> Summary:

@@ -24,7 +24,7 @@ from secondorder._version import __version__
 from secondorder.core._intervals import item_errors, t_interval
 from secondorder.errors import CorruptFileError, InputError, StorageError
 
-__all__ = ["estimate_all", "open_estimates", "save_estimates"]
+__all__ = ["estimate_all", "open_estimates", "result_tree", "save_estimates"]
 
 
 def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decomposition, xr.DataTree]:
@@ -44,21 +44,38 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
         ``/outcomes``, ``/gold``, ``/integrity``, ``/comparison`` and ``/provenance``.
     """
     result = decompose(cube, **options)
+    tree = result_tree(result)
     parts: dict[str, xr.Dataset] = {
-        "components": _components(result),
-        "strata": _strata(result),
-        "items": _items(result),
         "prefixes": prefixes(cube, options),
         "sensitivity": sensitivity(cube, options),
         "outcomes": outcome_counts(cube) if "status" in cube else xr.Dataset(),
         "gold": gold_match(cube),
         "integrity": integrity(cube) if "status" in cube else xr.Dataset(),
+    }
+    for name, part in parts.items():
+        tree[f"/{name}"] = xr.DataTree(part)
+    tree["/provenance"].attrs.update(
+        asked=cube.attrs.get("asked", "null"),
+        duplicates=cube.attrs.get("duplicates", "null"),
+        cube=cube_digest(cube),
+    )
+    return result, tree
+
+
+def result_tree(result: Decomposition) -> xr.DataTree:
+    """What a decomposition alone says, as the tree of a report: ``/components``, ``/strata``, ``/items``,
+    ``/comparison`` and ``/provenance``.
+    """
+    parts: dict[str, xr.Dataset] = {
+        "components": _components(result),
+        "strata": _strata(result),
+        "items": _items(result),
         **_comparison(result),
-        "provenance": _provenance(cube, result),
+        "provenance": _provenance(result),
     }
     tree = xr.DataTree.from_dict({f"/{name}": part for name, part in parts.items()})
     tree.attrs["schema"] = ESTIMATES_SCHEMA
-    return result, tree
+    return tree
 
 
 def save_estimates(tree: xr.DataTree, path: str | os.PathLike[str]) -> None:
@@ -200,13 +217,10 @@ def _comparison(result: Decomposition) -> dict[str, xr.Dataset]:
     }
 
 
-def _provenance(cube: xr.Dataset, result: Decomposition) -> xr.Dataset:
+def _provenance(result: Decomposition) -> xr.Dataset:
     return xr.Dataset(
         attrs={
             "version": __version__,
-            "asked": cube.attrs.get("asked", "null"),
-            "duplicates": cube.attrs.get("duplicates", "null"),
-            "cube": cube_digest(cube),
             "settings": json.dumps(result.settings.to_dict(), ensure_ascii=False),
             "source": json.dumps(dict(result.source), ensure_ascii=False),
             "groups": json.dumps(

@@ -394,6 +394,6 @@ def _provenance(tree: xr.DataTree) -> Section:
         ("secondorder", str(attrs["version"])),
         ("input", str(source["name"])),
         ("its SHA-256", str(source["sha256"])),
-        ("cube digest", str(attrs["cube"])),
+        *([("cube digest", str(attrs["cube"]))] if "cube" in attrs else []),
     )
     return Section("Provenance", "", (Table("", ("", ""), rows),))
