@@ -17,6 +17,8 @@ from ._load import load_spec as load_spec
 from ._load import spec_from_manifest as spec_from_manifest
 from ._manifest import compare_manifests as compare_manifests
 from ._manifest import manifest_bytes as manifest_bytes
+from ._outcome import outcome_of as outcome_of
+from ._outcome import reread as reread
 from ._plan import Plan as Plan
 from ._plan import is_null as is_null
 from ._plan import make_parse as make_parse

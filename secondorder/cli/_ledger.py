@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from secondorder.acquire import Outcome, Record
+
+SHOWN = 50
 
 Run = Annotated[Path, Parameter(name="RUN")]
 
@@ -15,28 +21,35 @@ ledger = App(name="ledger", help="Verify a run's ledger, or export its rows.")
 
 @ledger.command
 def verify(run: Run, /) -> int:
-    """Derive every hash of a ledger again, check its rules, and hold it to the manifest beside it.
+    """Hold a ledger to everything it states: hashes, rules, the manifest beside it, and every verdict to its answer.
 
-    Prints what differs from what is stated; the exit code is then 1.
+    Nothing is called: verdicts are read again from the stored bytes. Prints what differs from what is stated; the
+    exit code is then 1.
 
     Parameters
     ----------
     run
         The folder of a run, or a ledger.sqlite.
     """
-    from secondorder._labels._results import Table, render_table
     from secondorder.acquire import read_ledger, verify_ledger
 
-    path, stated = _ledger_and_manifest(run)
-    found = verify_ledger(path, **stated)
+    path, manifest = _ledger_and_manifest(run)
+    if manifest is None:
+        found = verify_ledger(path)
+    else:
+        digests = {"calls_sha256": str(manifest.get("calls_sha256")), "manifest_sha256": _digest(path)}
+        found = verify_ledger(path, **digests, again=_reader(manifest))
     if found:
-        rows = tuple((difference.place, difference.stated, difference.found) for difference in found)
-        print(render_table(Table(f"{path}: {len(found)} differences", ("place", "stated", "found"), rows)))
+        print(f"{path}: {len(found)} difference{'s' * (len(found) > 1)}")
+        for difference in found[:SHOWN]:
+            print(difference)
+        if len(found) > SHOWN:
+            print(f"… and {len(found) - SHOWN} more")
         return 1
     with read_ledger(path) as reader:
         ended = sum(row.count for row in reader.counts() if row.status is not None)
-        beside = "with the manifest" if stated else "without a manifest"
-        print(f"{path}: {reader.n_calls:,} calls, {ended:,} ended, as stated, {beside}\noutcomes {reader.digest()}")
+        held = "it is what it and its manifest state" if manifest else "it is what it states; no manifest is beside it"
+        print(f"{path}: {reader.n_calls:,} calls, {ended:,} ended; {held}\noutcomes {reader.digest()}")
     return 0
 
 
@@ -71,14 +84,36 @@ def export(
     return 0
 
 
-def _ledger_and_manifest(run: Path) -> tuple[Path, dict[str, str]]:
-    """Path of a ledger, and the digests that a manifest beside it states."""
+def _ledger_and_manifest(run: Path) -> tuple[Path, dict[str, Any] | None]:
+    """Path of a ledger, and the manifest beside it where there is one."""
     from secondorder._audit._folder import RunFolder
-    from secondorder._canon import sha256_hex
 
     path = run / "ledger.sqlite" if run.is_dir() else run
     folder = RunFolder(path.parent)
-    if path.name != folder.ledger.name or not folder.manifest.is_file():
-        return path, {}
-    data = folder.manifest.read_bytes()
-    return path, {"calls_sha256": str(folder.read_manifest().get("calls_sha256")), "manifest_sha256": sha256_hex(data)}
+    beside = path.name == folder.ledger.name and folder.manifest.is_file()
+    return path, folder.read_manifest() if beside else None
+
+
+def _digest(ledger: Path) -> str:
+    from secondorder._canon import sha256_hex
+
+    return sha256_hex(ledger.with_name("manifest.json").read_bytes())
+
+
+def _reader(manifest: dict[str, Any]) -> Callable[[Record], Outcome | None] | None:
+    """What a stored answer says by the parser of the manifest; None, with a note, where that parser is not here."""
+    from secondorder.acquire import make_parse, outcome_of, reread, spec_from_manifest
+    from secondorder.errors import SpecError
+
+    spec = spec_from_manifest(manifest)
+    try:
+        parse = make_parse(spec)
+    except SpecError as error:
+        print(f"note: verdicts are not read again: {error}", file=sys.stderr)
+        return None
+
+    def again(record: Record) -> Outcome | None:
+        completion = reread(record, spec.judges[record.call.judge])
+        return None if completion is None else outcome_of(completion, parse, record.call)
+
+    return again
