@@ -8,6 +8,8 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+from cyclopts import App
+
 import secondorder
 from secondorder.cli import app
 
@@ -122,5 +124,14 @@ def _first(thing: object) -> str:
 def _commands() -> str:
     from secondorder.cli import COMMANDS
 
-    pages = [app[name].generate_docs(heading_level=2, usage_name=f"secondorder {name}") for name in COMMANDS]
-    return "\n\n".join(page.strip().replace("## ", "## secondorder ", 1) for page in pages) + "\n"
+    pages = [page for name in COMMANDS for page in _command(app[name], f"secondorder {name}")]
+    return "\n\n".join(pages) + "\n"
+
+
+def _command(command: App, name: str) -> list[str]:
+    """A command's help, or those of its commands where it has some."""
+    inner = [entry for entry in command if not entry.startswith("-")]
+    if inner:
+        return [page for entry in inner for page in _command(command[entry], f"{name} {entry}")]
+    page = command.generate_docs(heading_level=2, usage_name=name)
+    return [f"## {name}\n{page.strip().partition(chr(10))[2]}"]
