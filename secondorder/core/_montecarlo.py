@@ -152,7 +152,8 @@ def compositions(total: int, parts: int) -> NDArray[np.int32]:
     >>> compositions(2, 2).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
-    bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64).reshape(-1, parts - 1)
+    bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64)
+    bars = bars.reshape(n_compositions(total, parts), parts - 1)
     edges = np.concatenate(
         [np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), total + parts - 1)], axis=1, dtype=np.int64
     )
