@@ -46,6 +46,15 @@ def test_decompose_from_the_shipped_table_to_files(tmp_path: Path) -> None:
     assert (tmp_path / "found.csv").read_text(encoding="utf-8").count("\n") == 11
 
 
+def test_demo_leaves_a_whole_audit(tmp_path: Path) -> None:
+    done = run("demo", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    left = {path.name for path in (tmp_path / "secondorder-demo").iterdir()}
+    assert left >= {"audit.toml", "manifest.json", "ledger.sqlite", "cube.nc", "estimates.nc", "report.html"}
+    again = run("ledger", "verify", "secondorder-demo", folder=tmp_path)
+    assert again.returncode == 0, again.stdout
+
+
 def test_bad_input_is_one_line_and_exit_2(tmp_path: Path) -> None:
     with resources.as_file(TABLE) as table:
         done = run("decompose", str(table), *FLAGS[2:], "--item", "querstion", folder=tmp_path)
