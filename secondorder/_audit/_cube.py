@@ -17,6 +17,7 @@ from secondorder._audit._folder import RunFolder
 from secondorder._design import Facet
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import new_cube
+from secondorder._labels._identity import cube_digest
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, JUDGE, ORDER, PROMPT, REASONS, REPEAT, STATUS
 from secondorder.acquire import LedgerReader, Record, is_null, read_ledger
 from secondorder.errors import CubeError
@@ -167,7 +168,7 @@ class _Cells:
     def cube(self, origin: Mapping[str, Any], more: Mapping[str, Any]) -> xr.Dataset:
         grid, planned = self.grid, self.verdict.size
         calls = ("attempts", "send_rank", "sent", "latency_ms", "response_key")
-        return new_cube(
+        made = new_cube(
             self.verdict.reshape(self._shape),
             labels=grid.labels,
             classes=grid.classes,
@@ -178,7 +179,6 @@ class _Cells:
             gold=grid.gold,
             calls={name: getattr(self, name).reshape(self._shape) for name in calls},
             attributes={
-                "parent": {**origin, "rows": planned, "rows_used": planned},
                 "classes_declared": True,
                 "invalid": [],
                 "missing": [],
@@ -188,6 +188,9 @@ class _Cells:
                 **more,
             },
         )
+        # The parent is no part of the content, so it can hold its digest.
+        parent = {**origin, "rows": planned, "rows_used": planned, "content": cube_digest(made)}
+        return made.assign_attrs(parent=json.dumps(parent))
 
 
 def _duplicates(reader: LedgerReader) -> dict[str, int]:

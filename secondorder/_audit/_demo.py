@@ -17,10 +17,11 @@ import msgspec
 import numpy as np
 import xarray as xr
 
+from secondorder._audit._calls import OnProgress
 from secondorder._audit._demo_law import cell_law
 from secondorder._audit._folder import RunFolder, write_bytes
 from secondorder._audit._plan import Audit, load_audit, plan_audit, planned_folder
-from secondorder._audit._run import Note, OnProgress, Run, run_stages
+from secondorder._audit._run import Note, Run, run_stages
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import BOTTOM, CLASS, ITEM
 from secondorder._statistics._law import decompose_law

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import xarray as xr
 
 from secondorder._audit._analyse import analysis_options, estimates_of, null_digest
+from secondorder._audit._calls import OnProgress, acquire_stage, said_of_calls
 from secondorder._audit._cube import cube_of_run, ledger_digest
 from secondorder._audit._folder import RunFolder, write_bytes
 from secondorder._audit._plan import Audit, Target, find_target, planned_folder
@@ -22,34 +24,22 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
-from secondorder.acquire import (
-    AuditSpec,
-    Ledger,
-    LedgerReader,
-    Progress,
-    Summary,
-    make_parse,
-    read_ledger,
-    run_calls,
-    spec_from_manifest,
-)
-from secondorder.errors import CorruptFileError
+from secondorder.acquire import AuditSpec, Summary
+from secondorder.errors import CorruptFileError, SecondOrderError
 from secondorder.report import report_html
 
 __all__ = [
     "Run",
-    "acquire_stage",
     "cube_stage",
     "decompose_stage",
     "report_stage",
     "run_audit",
     "run_stages",
-    "said_of_calls",
     "said_of_file",
 ]
 
-OnProgress = Callable[[Progress], None]
 Note = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,53 +143,6 @@ def said_of_file(written: bool, path: Path) -> str:
     return f"wrote {path}" if written else f"{path} is up to date"
 
 
-def said_of_calls(summary: Summary) -> str:
-    """What became of the planned calls, on one line."""
-    counts: dict[str, int] = {}
-    for row in summary.counts:
-        counts[row.status or "open"] = counts.get(row.status or "open", 0) + row.count
-    words = {"valid": "valid", "invalid": "⊥", "no_completion": "missing", "not_called": "not called", "open": "open"}
-    said = ", ".join(f"{counts[status]:,} {word}" for status, word in words.items() if status in counts)
-    retried = sum(summary.attempts.values()) - summary.planned
-    more = f"; {retried:,} further attempts" if retried > 0 else ""
-    return f"{summary.planned:,} calls ({said}{more}), {summary.seconds:.1f} s"
-
-
-def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress: OnProgress | None = None) -> Summary:
-    """Call every planned call that has no outcome yet.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        With manifest and ledger.
-    spec : AuditSpec, optional
-        Where the pace of sending (concurrency, rate, limits, name of the key's variable) is taken from, which may
-        differ from the manifest's. Default: the manifest's.
-    progress : callable, optional
-    """
-    spec = spec or spec_from_manifest(folder.read_manifest())
-    with read_ledger(folder.ledger) as reader:
-        if reader.complete():
-            return _sealed(reader)
-    return run_calls(
-        folder.ledger,
-        spec.judges,
-        parse=make_parse(spec),
-        seed=spec.seed,
-        retry=spec.retry,
-        limits=spec.limits,
-        progress=progress,
-    )
-
-
-def _sealed(reader: LedgerReader) -> Summary:
-    """A ledger to which nothing can be added: no judge has to be there, and the folder may be read-only."""
-    if "outcomes_sha256" not in reader.meta:  # killed between the last outcome and the seal
-        with Ledger(reader.path) as ledger:
-            ledger.set_meta("outcomes_sha256", reader.digest())
-    return Summary(tuple(reader.counts()), reader.attempt_counts(), 0.0)
-
-
 def cube_stage(folder: RunFolder, *, note: Note | None = None) -> bool:
     """Write ``cube.nc`` from the ledger, and ``null.nc`` where there is a null block.
 
@@ -209,20 +152,17 @@ def cube_stage(folder: RunFolder, *, note: Note | None = None) -> bool:
         False when the cube of that very ledger was there already.
     """
     null_wanted = bool(folder.read_manifest().get("null"))
-    if folder.cube.exists() and (folder.null.exists() or not null_wanted):
-        parent: dict[str, Any] = _or_none(lambda: _parent(folder.cube), note) or {}
-        if parent.get("sha256") == ledger_digest(folder):
+    files = [folder.cube, folder.null] if null_wanted else [folder.cube]
+    if all(path.exists() for path in files):
+        found = [_or_none(partial(_loaded, path), note) for path in files]
+        digest = ledger_digest(folder)
+        if all(cube is not None and attribute(cube, "parent", {}).get("sha256") == digest for cube in found):
             return False
     cube, null = cube_of_run(folder)
     if null is not None:
         save_cube(null, folder.null)
     save_cube(cube, folder.cube)
     return True
-
-
-def _parent(path: Path) -> dict[str, Any]:
-    with open_cube(path) as cube:
-        return dict(attribute(cube, "parent", {}))
 
 
 def decompose_stage(folder: RunFolder, *, note: Note | None = None) -> tuple[Decomposition, bool]:
@@ -247,8 +187,25 @@ def decompose_stage(folder: RunFolder, *, note: Note | None = None) -> tuple[Dec
 
 
 def _loaded(path: Path) -> xr.Dataset:
-    with open_cube(path) as cube:
-        return cube.load()
+    """A cube of this run, held to the digest that it was written with.
+
+    Raises
+    ------
+    CorruptFileError
+        When it does not read, or its values are not those that were written.
+    """
+    remedy = "remove it: it is made again from the ledger"
+    try:
+        with open_cube(path) as cube:
+            loaded = cube.load()
+        content = cube_digest(loaded)
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, SecondOrderError):
+            raise
+        raise CorruptFileError(f"its values cannot be read ({error})", place=str(path), remedy=remedy) from error
+    if attribute(loaded, "parent", {}).get("content") != content:
+        raise CorruptFileError("its values are not those that were written", place=str(path), remedy=remedy)
+    return loaded
 
 
 def report_stage(folder: RunFolder) -> bool:
@@ -267,7 +224,7 @@ def report_stage(folder: RunFolder) -> bool:
     return True
 
 
-def _or_none(read: Callable[[], dict[str, Any]], note: Note | None) -> dict[str, Any] | None:
+def _or_none(read: Callable[[], T], note: Note | None) -> T | None:
     """What a derived file says; None when it is damaged, because it can be made again."""
     try:
         return read()

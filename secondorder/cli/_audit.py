@@ -70,7 +70,7 @@ def acquire(run: Run = SPEC, /, *, out: Path | None = None) -> int:
     out
         Folder of the run, with an audit.toml. Default: runs/NAME beside it.
     """
-    from secondorder._audit._run import acquire_stage
+    from secondorder._audit._calls import acquire_stage
     from secondorder.cli._progress import Watch
 
     folder, audit = _planned(run, out)
@@ -131,7 +131,8 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
     out
         Folder of the run. Default: runs/NAME beside the spec.
     """
-    from secondorder._audit._run import acquire_stage, run_stages, said_of_calls
+    from secondorder._audit._calls import acquire_stage, said_of_calls
+    from secondorder._audit._run import run_stages
     from secondorder.cli._progress import Watch
     from secondorder.errors import CubeError
 

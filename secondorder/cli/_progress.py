@@ -42,6 +42,8 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._clear()
+        if self._terminal and error is None:
+            print(file=sys.stderr)  # between the notes and the result
 
     def note(self, line: str) -> None:
         """Print a line; what is shown for the stage before it goes away."""
