@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from secondorder._design import Design, standard_components
-from secondorder.core._cells import Cells, cells_from_counts, cells_from_soft
+from secondorder.core._cells import cells_from_counts, cells_from_soft
 from secondorder.core._clusters import ClusterParts, cluster_parts, cluster_tables, level_errors, two_way_errors
 from secondorder.core._estimates import across_repeats, complete_pairs
 from secondorder.core._gram import gram_variance
 from secondorder.core._intervals import item_errors, t_interval
 from secondorder.core._kernels import interval_kernel, nominal_kernel
-from secondorder.core._precision import double_precision
 from secondorder.core._repeat_blocks import block_variance
 from secondorder.errors import DesignError
 
@@ -25,11 +24,6 @@ COMPONENTS = standard_components(NAMES)
 def design(prompts: int) -> Design:
     """Random prompts, orders of unequal weight."""
     return Design(NAMES, ((1 / prompts,) * prompts, (0.25, 0.75)), (float("inf"), None))
-
-
-def cells_of(counts: np.ndarray) -> Cells:
-    with double_precision():
-        return cells_from_counts(counts)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +40,16 @@ KERNEL = interval_kernel([0, 1, 3])
 
 
 def test_parts_add_up_and_the_jackknife_is_deletion(counts: np.ndarray) -> None:
-    whole = np.asarray(complete_pairs(cells_of(counts), design(5), COMPONENTS, KERNEL))
-    parts = ClusterParts(*map(np.asarray, cluster_parts(cells_of(counts), design(5), COMPONENTS, KERNEL, "prompt")))
+    whole = np.asarray(complete_pairs(cells_from_counts(counts), design(5), COMPONENTS, KERNEL))
+    parts = ClusterParts(
+        *map(np.asarray, cluster_parts(cells_from_counts(counts), design(5), COMPONENTS, KERNEL, "prompt"))
+    )
     np.testing.assert_allclose(np.mean(parts.same, -1) + np.mean(parts.distinct, -1), whole, atol=1e-14)
     without = np.array(
         [
-            np.asarray(complete_pairs(cells_of(np.delete(counts, k, 1)), design(4), COMPONENTS, KERNEL)).mean(0)
+            np.asarray(complete_pairs(cells_from_counts(np.delete(counts, k, 1)), design(4), COMPONENTS, KERNEL)).mean(
+                0
+            )
             for k in range(5)
         ]
     )
@@ -61,7 +59,7 @@ def test_parts_add_up_and_the_jackknife_is_deletion(counts: np.ndarray) -> None:
     np.testing.assert_allclose(got.errors.se, deletion, rtol=1e-12)
     assert got.errors.df.tolist() == [4.0] * 5
     np.testing.assert_allclose(got.influence.std(1, ddof=1) / 5**0.5, got.influence_se, rtol=1e-12)
-    tables = np.asarray(cluster_tables(cells_of(counts), design(5), COMPONENTS, KERNEL, "prompt"))
+    tables = np.asarray(cluster_tables(cells_from_counts(counts), design(5), COMPONENTS, KERNEL, "prompt"))
     gram = gram_variance(tables)
     np.testing.assert_allclose(gram.estimate, whole.mean(0), atol=1e-14)
     np.testing.assert_allclose(tables, np.swapaxes(tables, 1, 2), atol=1e-14)
@@ -70,8 +68,7 @@ def test_parts_add_up_and_the_jackknife_is_deletion(counts: np.ndarray) -> None:
 def test_clusters_of_soft_verdicts_and_of_another_facet() -> None:
     verdicts = np.random.default_rng(0).dirichlet([1, 1, 1], size=(4, 2, 3, 2))
     sampled = Design.balanced({"prompt": 2, "order": 3}, random=["order"], populations={"order": 9})
-    with double_precision():
-        cells = cells_from_soft(verdicts, KERNEL)
+    cells = cells_from_soft(verdicts, KERNEL)
     parts = ClusterParts(*map(np.asarray, cluster_parts(cells, sampled, COMPONENTS, KERNEL, "order")))
     assert np.shape(parts.same) == (4, 5, 3)
     whole = complete_pairs(cells, sampled, COMPONENTS, KERNEL)
@@ -92,12 +89,14 @@ def test_variance_over_levels_is_unbiased_over_all_samples_of_four() -> None:
     assert mass.sum() == pytest.approx(1, abs=1e-15)
     # Values of pairs of levels do not depend on how many there are: read them off a cube that shows each outcome twice.
     twice = np.concatenate([outcomes, outcomes])[None]
-    table = np.asarray(cluster_tables(cells_of(twice), design(18), COMPONENTS, nominal_kernel(2), "prompt"))[:, :9, 9:]
+    table = np.asarray(cluster_tables(cells_from_counts(twice), design(18), COMPONENTS, nominal_kernel(2), "prompt"))[
+        :, :9, 9:
+    ]
     samples = np.array(list(product(range(9), repeat=4)))
     chance = mass[samples].prod(1)
     pairs = np.moveaxis(table[:, samples[:, :, None], samples[:, None, :]], 0, 1)
     gram = gram_variance(pairs)
-    direct = np.asarray(complete_pairs(cells_of(outcomes[samples]), design(4), COMPONENTS, nominal_kernel(2)))
+    direct = np.asarray(complete_pairs(cells_from_counts(outcomes[samples]), design(4), COMPONENTS, nominal_kernel(2)))
     np.testing.assert_allclose(gram.estimate, direct, atol=1e-14)
     centred = direct - chance @ direct
     truth = np.einsum("s,si,sj->ij", chance, centred, centred)
@@ -118,7 +117,7 @@ def test_variance_over_repeat_blocks_is_unbiased_whatever_happens_inside(across:
     if across:
         direct = across_repeats(verdicts, one, components, nominal_kernel(2))
     else:
-        direct = complete_pairs(cells_of(verdicts.sum(-2)), one, components, nominal_kernel(2))
+        direct = complete_pairs(cells_from_counts(verdicts.sum(-2)), one, components, nominal_kernel(2))
     np.testing.assert_allclose(got.estimate, direct, atol=1e-15)
     chance = mass[samples].prod(1)
     centred = np.asarray(direct) - chance @ np.asarray(direct)
@@ -129,8 +128,7 @@ def test_variance_over_repeat_blocks_is_unbiased_whatever_happens_inside(across:
 def test_blocks_of_soft_verdicts_give_the_complete_pair_estimate() -> None:
     verdicts = np.random.default_rng(1).dirichlet([1, 1, 1], size=(4, 2, 3, 5))
     fixed = Design(NAMES, ((0.4, 0.6), (0.2, 0.3, 0.5)), (None, None))
-    with double_precision():
-        cells = cells_from_soft(verdicts, KERNEL)
+    cells = cells_from_soft(verdicts, KERNEL)
     got = block_variance(verdicts, fixed, COMPONENTS, KERNEL)
     np.testing.assert_allclose(got.estimate, complete_pairs(cells, fixed, COMPONENTS, KERNEL), atol=1e-14)
     assert np.isnan(block_variance(verdicts[..., :3, :], fixed, COMPONENTS, KERNEL).covariance).all()

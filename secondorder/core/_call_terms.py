@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from secondorder.core._products import PairForm, apply, diagonal
+from secondorder.core._products import PairFactor, PairForm, along, apply, apply_factor, diagonal
 
 __all__ = ["NoiseTerms", "between_cells", "exact_terms", "own_weights", "unbiased_terms"]
 
@@ -97,8 +98,10 @@ def _spread_product(law: jax.Array, other: jax.Array, kernel: jax.Array) -> jax.
     return plain - (other * reach**2).sum(-1) - (law * back**2).sum(-1) + (law * back).sum(-1) ** 2
 
 
-def between_cells(form: PairForm, law: jax.Array, kernel: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """``sum_{f != f'} W_ff' left_f right_f' tr(D S_f D S_f')`` of one item, W symmetric.
+def between_cells(
+    forms: Sequence[PairForm], law: jax.Array, kernel: jax.Array, left: jax.Array, right: jax.Array
+) -> jax.Array:
+    """``sum_{f != f'} W_ff' left_f right_f' tr(D S_f D S_f')`` of one item for several symmetric W, one number each.
 
     The trace is ``P'(D*D)P' - sum_c P_c (DP')_c^2 - sum_c P'_c (DP)_c^2 + (P'DP')^2``: every part is an inner product
     of one vector per cell, the last of ``P P'`` and ``DP (DP)'`` or, where cells are fewer, of its rows over cells.
@@ -112,11 +115,28 @@ def between_cells(form: PairForm, law: jax.Array, kernel: jax.Array, left: jax.A
     else:
         table = (law[..., :, None] * law[..., None, :]).reshape(*shape, -1)
         pick = (reach[..., :, None] * reach[..., None, :]).reshape(*shape, -1)
-    received = jnp.concatenate([law, reach**2, table], -1)
-    given = jnp.concatenate([law @ (kernel * kernel) - reach**2, -law, pick], -1)
-    scaled = received * right[..., None]
-    others = apply(form, scaled) - _diagonal(form)[..., None] * scaled
-    return (others * given * left[..., None]).sum()
+    received = jnp.concatenate([law, reach**2, table], -1) * right[..., None]
+    given = jnp.concatenate([law @ (kernel * kernel) - reach**2, -law, pick], -1) * left[..., None]
+
+    def product(factors: list[PairFactor]) -> jax.Array:
+        others, own = received, jnp.ones_like(received)
+        for axis, factor in enumerate(factors):
+            others = apply_factor(factor, others, axis)
+            own = own * along(factor.diagonal + factor.sign * factor.outer**2, own.ndim, axis)
+        return ((others - own * received) * given).sum()
+
+    # One program for all products, run one after the other: unrolled, they would take seconds to compile.
+    flat = [part for form in forms for part in form]
+    stacked = [
+        PairFactor(*(jnp.asarray(np.stack(parts)) for parts in zip(*factors, strict=True)))
+        for factors in zip(*(part.factors for part in flat), strict=True)
+    ]
+    owner = np.zeros((len(forms), len(flat)))
+    owner[np.repeat(np.arange(len(forms)), [len(form) for form in forms]), np.arange(len(flat))] = [
+        part.coefficient for part in flat
+    ]
+    values: jax.Array = jnp.asarray(owner) @ jax.lax.map(product, stacked)
+    return values
 
 
 def _diagonal(form: PairForm) -> jax.Array:

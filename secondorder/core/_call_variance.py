@@ -187,15 +187,18 @@ def _matrix(
 ) -> jax.Array:
     factor, weight = between
     size = len(forms)
-    entries: dict[tuple[int, int], jax.Array] = {}
-    for i, j in combinations_with_replacement(range(size), 2):
-        if i == j or all_pairs:
-            inside = 4 / n * terms.first(i, j) + terms.own[i] * terms.own[j] * 2 / (n * (n - 1)) * terms.second
-            cross = between_cells(hadamard(forms[i], forms[j]), mean, kernel, weight, weight)
-            entries[i, j] = entries[j, i] = inside.sum() + factor * cross
+    pairs = [(i, j) for i, j in combinations_with_replacement(range(size), 2) if i == j or all_pairs]
+    cross = between_cells([hadamard(forms[i], forms[j]) for i, j in pairs], mean, kernel, weight, weight)
+    inside = [
+        (4 / n * terms.first(i, j) + terms.own[i] * terms.own[j] * 2 / (n * (n - 1)) * terms.second).sum()
+        for i, j in pairs
+    ]
+    values = jnp.stack(inside) + factor * cross
     if not all_pairs:
-        return jnp.stack([entries[i, i] for i in range(size)])
-    return jnp.stack([jnp.stack([entries[i, j] for j in range(size)]) for i in range(size)])
+        return values
+    place = {pair: number for number, pair in enumerate(pairs)}
+    table = [[place[min(i, j), max(i, j)] for j in range(size)] for i in range(size)]
+    return values[jnp.asarray(table)]
 
 
 @compiled("design", "components", "plugin")
@@ -240,8 +243,8 @@ def _planning_at(law: jax.Array, design: Design, components: tuple[Component, ..
     def item(law: jax.Array) -> Planning:
         one = jnp.ones_like(law[..., 0])
         terms = exact_terms(law, own_weights(forms, one, plugin=False), forms, kernel)
-        between = [between_cells(hadamard(form, form), law, kernel, one, one) for form in forms]
-        return _coefficients(terms, between, [jnp.zeros_like(part) for part in between])
+        between = between_cells([hadamard(form, form) for form in forms], law, kernel, one, one)
+        return _coefficients(terms, between, jnp.zeros_like(between))
 
     coefficients: Planning = _each_item(item, design, law)
     return coefficients
@@ -254,18 +257,18 @@ def _planning(cells: Cells, design: Design, components: tuple[Component, ...], k
     def item(mean: jax.Array, n: jax.Array, own: jax.Array) -> Planning:
         terms = unbiased_terms(n, mean, own_weights(forms, n, plugin=False), forms, kernel)
         one_call, squares = n / (n - 1), [hadamard(form, form) for form in forms]
-        between = [between_cells(square, mean, kernel, one_call, one_call) for square in squares]
-        excess = [between_cells(square, mean, kernel, one_call, 1 / (n - 1)) for square in squares]
+        between = between_cells(squares, mean, kernel, one_call, one_call)
+        excess = between_cells(squares, mean, kernel, one_call, 1 / (n - 1))
         return Planning(*(_where_defined(n, own, part) for part in _coefficients(terms, between, excess)))
 
     coefficients: Planning = _each_item(item, design, cells.mean, cells.n, cells.self)
     return coefficients
 
 
-def _coefficients(terms: NoiseTerms, between: list[jax.Array], excess: list[jax.Array]) -> Planning:
-    alpha = [4 * (terms.first(i, i).sum() - excess[i]) for i in range(len(between))]
+def _coefficients(terms: NoiseTerms, between: jax.Array, excess: jax.Array) -> Planning:
+    alpha = [4 * (terms.first(i, i).sum() - excess[i]) for i in range(len(terms.own))]
     beta = [2 * (own**2 * terms.second).sum() for own in terms.own]
-    return Planning(jnp.stack(alpha), jnp.stack(beta), 2 * jnp.stack(between))
+    return Planning(jnp.stack(alpha), jnp.stack(beta), 2 * between)
 
 
 def _where_defined(n: jax.Array, own: jax.Array, values: jax.Array) -> jax.Array:

@@ -273,11 +273,12 @@ def simultaneous_interval(errors: ItemErrors, draws: ArrayLike, level: float = 0
     use = np.array([not text for text in errors.reason])
     lost = np.isnan(table).sum(0)
     complete = table[~np.isnan(table[:, use]).any(1)][:, use]
-    if not use.any() or len(complete) < 2:
-        reason = tuple(text or "no draw has a value in every column" for text in errors.reason)
+    spread = complete.std(0)
+    if not use.any() or len(complete) < 2 or not spread.all():
+        reason = tuple(text or "too few draws have a value in every column" for text in errors.reason)
         nothing = np.full(len(errors.estimate), np.nan)
         return Interval(nothing, nothing, reason, lost)
-    largest = (np.abs(complete - errors.estimate[use]) / complete.std(0)).max(1)
+    largest = (np.abs(complete - errors.estimate[use]) / spread).max(1)
     alone = 2 * ndtr(float(np.quantile(largest, level))) - 1
     return t_interval(errors, float(alone))._replace(undefined_draws=lost)
 

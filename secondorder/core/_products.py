@@ -43,9 +43,9 @@ __all__ = [
 class PairFactor(NamedTuple):
     """The matrix ``diag(diagonal) + sign * outer outer'`` of one facet, L by L."""
 
-    diagonal: NDArray[np.float64]
-    outer: NDArray[np.float64]
-    sign: float
+    diagonal: Any
+    outer: Any
+    sign: Any
 
 
 class PairProduct(NamedTuple):
@@ -153,18 +153,25 @@ def apply(form: PairForm, values: jax.Array, trailing: int = 1) -> jax.Array:
         term = values
         for facet, factor in enumerate(factors):
             axis = values.ndim - trailing - len(factors) + facet
-            term = apply_factor(factor, term, axis)
+            if factor.outer.any():
+                term = apply_factor(factor, term, axis)
+            else:
+                term = term * along(factor.diagonal, term.ndim, axis)
         term = term * coefficient
         total = term if total is None else total + term
     return jnp.zeros_like(values) if total is None else total
 
 
 def apply_factor(factor: PairFactor, values: jax.Array, axis: int) -> jax.Array:
-    """One facet's matrix along one axis."""
-    shape = [1] * values.ndim
-    shape[axis] = len(factor.diagonal)
-    result = values * jnp.asarray(factor.diagonal.reshape(shape))
-    if factor.outer.any():
-        outer = jnp.asarray(factor.outer.reshape(shape))
-        result = result + (values * outer).sum(axis, keepdims=True) * outer * factor.sign
+    """One facet's matrix along one axis; the factor's arrays may be traced."""
+    outer = along(factor.outer, values.ndim, axis)
+    inner = (values * outer).sum(axis, keepdims=True)
+    result: jax.Array = values * along(factor.diagonal, values.ndim, axis) + inner * outer * factor.sign
     return result
+
+
+def along(vector: Any, ndim: int, axis: int) -> jax.Array:
+    """The vector as an array of `ndim` axes of which it fills one."""
+    shape = [1] * ndim
+    shape[axis] = -1
+    return jnp.asarray(vector).reshape(shape)
