@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from secondorder._atomic import write_bytes
 from secondorder._schema import MANIFEST_SCHEMA, check_schema
-from secondorder.errors import CorruptFileError, InputError, StorageError
+from secondorder.errors import CorruptFileError, InputError
 
 __all__ = ["RunFolder", "run_folder", "write_bytes"]
 
@@ -103,31 +103,3 @@ def run_folder(path: str | os.PathLike[str]) -> RunFolder:
             "no run is here", place=str(given), remedy="give the folder that holds manifest.json, or plan first"
         )
     return folder
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole: to a neighbour, forced to the disk, then renamed over it.
-
-    Raises
-    ------
-    StorageError
-        When the disk refuses; the old file stays as it was.
-    """
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"it cannot be written ({error.strerror or error})",
-            place=str(path),
-            remedy="make room or choose another folder, then run the same command again",
-        ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from secondorder._atomic import replacing
 from secondorder._design import standard_components
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
@@ -22,7 +22,7 @@ from secondorder._statistics._outcomes import gold_match, integrity, outcome_cou
 from secondorder._statistics._sensitivity import prefixes, sensitivity
 from secondorder._version import __version__
 from secondorder.core._intervals import item_errors, t_interval
-from secondorder.errors import CorruptFileError, InputError, StorageError
+from secondorder.errors import CorruptFileError, InputError
 
 __all__ = ["estimate_all", "open_estimates", "result_tree", "save_estimates"]
 
@@ -86,21 +86,8 @@ def save_estimates(tree: xr.DataTree, path: str | os.PathLike[str]) -> None:
     StorageError
         When the disk refuses.
     """
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".nc")
-        os.close(handle)
-        try:
-            tree.to_netcdf(name, engine="h5netcdf")
-            os.chmod(name, 0o644)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"it cannot be written ({error.strerror or error})", place=str(target), remedy="make room and run again"
-        ) from error
+    with replacing(Path(path)) as fresh:
+        tree.to_netcdf(str(fresh), engine="h5netcdf")
 
 
 def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from secondorder.errors import InputError, StorageError
+from secondorder._atomic import write_bytes
+from secondorder.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,29 +65,8 @@ def write_decomposition(result: Decomposition, tree: xr.DataTree | None, paths: 
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole: to a neighbour first, then renamed over it.
-
-    Raises
-    ------
-    StorageError
-        When the disk refuses.
-    """
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"it cannot be written ({error.strerror})", place=str(path), remedy="make room or choose another place"
-        ) from error
+    """Write a text file whole, in UTF-8 and with the line ends that it has."""
+    write_bytes(path, text.encode())
 
 
 def _json(result: Decomposition) -> str:
