@@ -20,6 +20,8 @@ STDIN = "stdin:"
 """What a lone ``-`` becomes before parsing, where it would pass for an option."""
 
 COMMANDS = {
+    "budget": ("secondorder.cli._budget:budget", "Plan items and repeats from a pilot."),
+    "check": ("secondorder.cli._check:check", "Look for what breaks the independence of calls."),
     "demo": ("secondorder.cli._audit:demo", "Audit a simulated judge here; see estimates beside the truth."),
     "init": ("secondorder.cli._audit:init", "Write an audit.toml to begin with."),
     "run": ("secondorder.cli._audit:run", "Run an audit: plan, acquire, cube, decompose, report."),

@@ -1,0 +1,84 @@
+"""``secondorder budget``: how many items and repeats to ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from secondorder.cli._columns import Columns, Source, Verdicts
+from secondorder.errors import InputError
+
+_GOAL = Group("What is wanted", sort_key=3)
+
+
+def budget(
+    source: Source,
+    /,
+    *,
+    columns: Columns = Columns(),  # noqa: B008  (frozen)
+    verdicts: Verdicts = Verdicts(),  # noqa: B008
+    calls: Annotated[int | None, Parameter(group=_GOAL)] = None,
+    component: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    se: Annotated[list[str] | None, Parameter(group=_GOAL, negative="")] = None,
+    power: Annotated[list[str] | None, Parameter(group=_GOAL, negative="")] = None,
+    alpha: Annotated[float, Parameter(group=_GOAL)] = 0.05,
+    population: Annotated[int | None, Parameter(group=_GOAL)] = None,
+    format: Annotated[Literal["table", "json"], Parameter(group=_GOAL)] = "table",
+) -> int:
+    """Plan items and repeats from a pilot with four or more calls in every cell.
+
+    Parameters
+    ----------
+    source
+        The pilot: a table, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
+    calls
+        Budget of calls: the design of least standard error within it.
+    component
+        Component that the calls are spent on. Default: the first facet.
+    se
+        COMPONENT=SE: the design with the fewest calls that reaches this standard error. Repeat for several.
+    power
+        COMPONENT=EFFECT,POWER: the design with the fewest calls that finds an effect of that size with that
+        probability.
+    alpha
+        Level of the one-sided test of --power.
+    population
+        Length of the list that items are drawn from. Default: unlimited.
+    format
+        What stdout carries.
+    """
+    from secondorder._statistics._planning import budget as plan
+
+    wanted = {name: _number(value, "--se") for name, value in (_pair(text, "--se") for text in se or [])}
+    chances = {}
+    for name, value in (_pair(text, "--power") for text in power or []):
+        effect, comma, chance = value.partition(",")
+        if not comma:
+            raise InputError(f"{value!r} is not EFFECT,POWER", place="--power", remedy="write prompt=0.02,0.8")
+        chances[name] = (_number(effect, "--power"), _number(chance, "--power"))
+    result = plan(
+        columns.open(source), calls=calls, se=wanted, power=chances, component=component, population=population,
+        alpha=alpha, **verdicts.options(),
+    )  # fmt: skip
+    if format == "json":
+        import json
+
+        print(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        print(result)
+    return 0
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"{text!r} is not COMPONENT=VALUE", place=flag, remedy=f"write {flag} prompt=…")
+    return name, value
+
+
+def _number(text: str, flag: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a number", place=flag, remedy="write for instance 0.005") from None

@@ -1,0 +1,60 @@
+"""``secondorder check``: do the calls look independent, and what hangs on it?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from secondorder.cli._columns import Columns, Source, Verdicts
+
+_CHECK = Group("Check", sort_key=3)
+
+
+def check(
+    source: Source,
+    /,
+    *,
+    columns: Columns = Columns(),  # noqa: B008  (frozen)
+    verdicts: Verdicts = Verdicts(),  # noqa: B008
+    reference: Annotated[str | None, Parameter(group=_CHECK)] = None,
+    alpha: Annotated[float, Parameter(group=_CHECK)] = 0.05,
+    draws: Annotated[int, Parameter(group=_CHECK)] = 999,
+    seed: Annotated[int, Parameter(group=_CHECK)] = 0,
+    format: Annotated[Literal["table", "json"], Parameter(group=_CHECK)] = "table",
+) -> int:
+    """Look for what breaks independence, and show both estimates. Exit code 1 when a detector rejects.
+
+    Parameters
+    ----------
+    source
+        A table, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
+    reference
+        A cube or run of the same cells with more repeats, from calls of its own: errors of both estimators against it.
+    alpha
+        Level for all detectors of a judge together (Holm).
+    draws
+        Shuffles for exact p values.
+    seed
+        Seed of the shuffles.
+    format
+        What stdout carries.
+    """
+    from secondorder._labels._files import open_cube
+    from secondorder._statistics._dependence import check_independence
+    from secondorder._statistics._reference import compare_reference
+
+    cube = columns.open(source)
+    options = verdicts.options()
+    report = check_independence(cube, draws=draws, seed=seed, alpha=alpha, **options)
+    against = None if reference is None else compare_reference(cube, open_cube(reference), **options)
+    if format == "json":
+        import json
+
+        plain = report.to_dict()
+        if against is not None:
+            plain["reference"] = against.to_dict()
+        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        print(report if against is None else f"{report}\n\n{against}")
+    return 1 if report.suspicious else 0

@@ -1,0 +1,112 @@
+"""Flags that every command on a table, a cube or a run shares: which columns hold what, and what verdicts mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Columns", "Source", "Verdicts"]
+
+COLUMNS = Group("Columns of a table", sort_key=1)
+MEANING = Group("What the verdicts mean", sort_key=2)
+
+Source = Annotated[str, Parameter(name="INPUT")]
+One = Annotated[str | None, Parameter(group=COLUMNS)]
+Several = Annotated[list[str] | None, Parameter(group=COLUMNS, negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a table; all of them are refused beside a cube or a run, which know theirs.
+
+    Parameters
+    ----------
+    item
+        Column that identifies the item; several make a composite key.
+    facet
+        Column that is a crossed source of variation, such as prompt or order; repeat the flag for several. Their
+        order names the interactions.
+    random
+        This facet's levels are a sample from a policy (default: a fixed census).
+    weight
+        COL:LEVEL=W, weight of a level; all levels of COL, summing to 1. Default: equal.
+    repeat
+        Column of the repeat index.
+    number_repeats
+        Number the rows of a cell instead; duplicated rows can then not be seen.
+    verdict
+        Column of the verdict.
+    by
+        One group per value, compared on shared items; several make a composite.
+    stratum
+        Column of the item's stratum.
+    gold
+        Column of the item's right answer.
+    where
+        COL=VALUE or COL!=VALUE: rows to keep (all must hold).
+    classes
+        Valid verdicts in order, separated by commas. Default: the sorted set of verdicts found (nominal kernel only).
+    invalid
+        Label that means a completed but invalid verdict (⊥); "" for the empty one.
+    missing
+        Label that means no completion.
+    """
+
+    item: Several = None
+    facet: Several = None
+    random: Several = None
+    weight: Several = None
+    repeat: One = None
+    number_repeats: Annotated[bool, Parameter(group=COLUMNS, negative="")] = False
+    verdict: One = None
+    by: Several = None
+    stratum: One = None
+    gold: One = None
+    where: Several = None
+    classes: Annotated[str | None, Parameter(group=MEANING)] = None
+    invalid: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
+    missing: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
+
+    def open(self, source: str) -> xr.Dataset:
+        """The cube that a command's input names."""
+        from secondorder.cli._source import open_source
+
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        given["facets"], given["weights"] = given.pop("facet"), given.pop("weight")
+        return open_source(source, given)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Verdicts:
+    """How verdicts are compared.
+
+    Parameters
+    ----------
+    kernel
+        How far apart two verdicts are. Must be named when every class is a number; otherwise nominal.
+    invalid_as
+        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval).
+    incomplete
+        Cells with too few calls: refuse the table, or drop their items and count them.
+    """
+
+    kernel: Annotated[Literal["nominal", "ordinal", "interval"] | None, Parameter(group=MEANING)] = None
+    invalid_as: Annotated[str, Parameter(group=MEANING)] = "class"
+    incomplete: Annotated[Literal["refuse", "drop-item"], Parameter(group=MEANING)] = "refuse"
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of :func:`secondorder.decompose`."""
+        from secondorder._statistics._kernel import parse_invalid_as
+
+        return {
+            "kernel": self.kernel,
+            "invalid": parse_invalid_as(self.invalid_as),
+            "incomplete": self.incomplete,
+        }
