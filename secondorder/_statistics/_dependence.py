@@ -110,6 +110,30 @@ class IndependenceReport:
             name=("detector", [d.name for d in self.detectors]),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, schema ``secondorder.independence/1``: NaN is None."""
+        return {
+            "schema": "secondorder.independence/1",
+            "alpha": self.alpha,
+            "suspicious": bool(self.suspicious),
+            "detectors": [
+                {
+                    "by": dict(d.by),
+                    "detector": d.name,
+                    "statistic": None if np.isnan(d.statistic) else d.statistic,
+                    "p": d.pvalue,
+                    "p_holm": d.adjusted,
+                    "suspicious": d.adjusted <= self.alpha,
+                    "cause": CAUSES[d.name],
+                }
+                for d in self.detectors
+            ],
+            "effects": [
+                {"by": dict(by), "component": name, "complete": one, "across_repeats": other}
+                for by, name, one, other in self.effects
+            ],
+        }
+
     def __str__(self) -> str:
         return "\n\n".join(render_table(table) for table in self.tables())
 

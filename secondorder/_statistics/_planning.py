@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,29 @@ class Budget:
             )
             found.append(Table(f"SE of {name}", ("items", *(f"R = {r}" for r in shown)), rows_of))
         return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, schema ``secondorder.budget/1``."""
+        grid = self.to_dataset()
+        return {
+            "schema": "secondorder.budget/1",
+            "cells": self.cells,
+            "population": self.population,
+            "plans": [asdict(plan) for plan in self.plans],
+            "grid": [
+                {
+                    "component": name,
+                    "items": int(n),
+                    "repeats": int(r),
+                    "calls": int(n) * int(r) * self.cells,
+                    "se": float(grid.se.sel(items=n, repeats=r, component=name)),
+                }
+                for name in self.components
+                for n in grid["items"].values
+                for r in grid["repeats"].values
+            ],
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         tables = self.tables()

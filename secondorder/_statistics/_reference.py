@@ -48,6 +48,20 @@ class ReferenceReport:
             Table("Reference, half against half", ("group", "component", "contiguous", "interleaved"), halves),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "n_items": self.n_items,
+            "errors": [
+                {"by": dict(by), "component": name, "repeats": depth, "plugin": plug, "debiased": debiased}
+                for by, name, depth, plug, debiased in self.rows
+            ],
+            "halves": [
+                {"by": dict(by), "component": name, "contiguous": one, "interleaved": other}
+                for by, name, one, other in self.halves
+            ],
+        }
+
     def __str__(self) -> str:
         return "\n\n".join(render_table(table) for table in self.tables())
 
