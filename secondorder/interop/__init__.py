@@ -1,1 +1,0 @@
-"""interop: see the package's own documentation."""
