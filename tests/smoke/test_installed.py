@@ -8,6 +8,8 @@ import sys
 from importlib import metadata, resources
 from pathlib import Path
 
+import pytest
+
 import secondorder as so
 
 TABLE = resources.files("secondorder._shipped_data") / "helpdesk.csv"
@@ -53,6 +55,13 @@ def test_demo_leaves_a_whole_audit(tmp_path: Path) -> None:
     assert left >= {"audit.toml", "manifest.json", "ledger.sqlite", "cube.nc", "estimates.nc", "report.html"}
     again = run("ledger", "verify", "secondorder-demo", folder=tmp_path)
     assert again.returncode == 0, again.stdout
+
+
+@pytest.mark.parametrize(("command", "name"), [("simulate", "paper_calibration"), ("validate", "unbiased_exact")])
+def test_studies_and_claims_ship_with_the_package(command: str, name: str, tmp_path: Path) -> None:
+    done = run(command, "--list", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert name in done.stdout
 
 
 def test_bad_input_is_one_line_and_exit_2(tmp_path: Path) -> None:
