@@ -7,8 +7,6 @@ from collections.abc import Callable
 from secondorder._audit._folder import RunFolder
 from secondorder.acquire import (
     AuditSpec,
-    Ledger,
-    LedgerReader,
     Progress,
     Summary,
     make_parse,
@@ -36,8 +34,9 @@ def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress:
     """
     spec = spec or spec_from_manifest(folder.read_manifest())
     with read_ledger(folder.ledger) as reader:
-        if reader.complete():
-            return _sealed(reader)
+        # Nothing can be added to it: no judge has to be there, and the folder may be read-only.
+        if reader.complete() and "outcomes_sha256" in reader.meta:
+            return Summary(tuple(reader.counts()), reader.attempt_counts(), 0.0)
     return run_calls(
         folder.ledger,
         spec.judges,
@@ -49,14 +48,6 @@ def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress:
     )
 
 
-def _sealed(reader: LedgerReader) -> Summary:
-    """A ledger to which nothing can be added: no judge has to be there, and the folder may be read-only."""
-    if "outcomes_sha256" not in reader.meta:  # killed between the last outcome and the seal
-        with Ledger(reader.path) as ledger:
-            ledger.set_meta("outcomes_sha256", reader.digest())
-    return Summary(tuple(reader.counts()), reader.attempt_counts(), 0.0)
-
-
 def said_of_calls(summary: Summary) -> str:
     """What became of the planned calls, on one line."""
     counts: dict[str, int] = {}
@@ -64,6 +55,6 @@ def said_of_calls(summary: Summary) -> str:
         counts[row.status or "open"] = counts.get(row.status or "open", 0) + row.count
     words = {"valid": "valid", "invalid": "⊥", "no_completion": "missing", "not_called": "not called", "open": "open"}
     said = ", ".join(f"{counts[status]:,} {word}" for status, word in words.items() if status in counts)
-    retried = sum(summary.attempts.values()) - summary.planned
-    more = f"; {retried:,} further attempts" if retried > 0 else ""
+    failed = sum(count for (_, result), count in summary.attempts.items() if result != "completed")
+    more = f"; {failed:,} failed attempt{'s' * (failed > 1)}" if failed else ""
     return f"{summary.planned:,} calls ({said}{more}), {summary.seconds:.1f} s"

@@ -95,6 +95,9 @@ def load_audit(path: str | os.PathLike[str]) -> Audit:
     file = Path(path)
     file = file / "audit.toml" if file.is_dir() else file
     spec = load_spec(file)
+    if spec.stop is not None:
+        # Better refused than ignored: the calls that a stop rule saves are money, and a promise of the spec.
+        raise SpecError("this version has no stop rules", place=f"{file} [stop]", remedy="leave the table out")
     return Audit(spec, tuple(read_items(spec, file.parent)), file)
 
 
