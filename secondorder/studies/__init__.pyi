@@ -7,6 +7,7 @@ from ._coefficients import coefficient as coefficient
 from ._degradation import degradation_ratio as degradation_ratio
 from ._features import feature_effects as feature_effects
 from ._make_scores import make_scores as make_scores
+from ._paraphrase import validate_paraphrases as validate_paraphrases
 from ._position import position_bias as position_bias
 from ._rank_biserial import rank_biserial as rank_biserial
 from ._ratings import make_ratings as make_ratings
