@@ -85,7 +85,7 @@ def test_a_law_fitted_from_a_cube_is_a_law_like_any_other() -> None:
 def test_dirichlet_lists_come_close_to_the_policy_behind_them() -> None:
     # (1 - sum mean^2) / (1 + concentration) over endless draws; 4000 of them see it within 5 %.
     law = laws.dirichlet([0.5, 0.3, 0.2], 9, {"prompt": 4000}, over=["prompt"], seed=2)
-    assert truth(law)["prompt"] == pytest.approx(0.62 / 10, rel=0.05)
+    assert laws.components(law)["prompt"] == pytest.approx(0.62 / 10, rel=0.05)
 
 
 def test_scores_shift_with_their_location() -> None:

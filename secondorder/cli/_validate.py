@@ -34,11 +34,11 @@ def validate(
     list
         List the claims there are.
     """
+    from secondorder._atomic import write_bytes
     from secondorder.cli._running import progress_bar, spawned
-    from secondorder.cli._write import write_text
-    from secondorder.errors import InputError, StorageError
+    from secondorder.errors import InputError
     from secondorder.simulate._claim import Claim
-    from secondorder.simulate._files import declarations, find_declaration, load_declared
+    from secondorder.simulate._files import declarations, find_declaration, load_declared, make_folder
     from secondorder.simulate._validate import run_claim
 
     if processes < 1:
@@ -52,10 +52,7 @@ def validate(
         return _list([claim for _, claim in loaded])
     import msgspec
 
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"no folder can be made ({error.strerror})", place=str(out)) from error
+    make_folder(out)
     failed = []
     with spawned(processes) as executor:
         for path, claim in loaded:
@@ -68,8 +65,8 @@ def validate(
                     announce=lambda seen, name=claim.name: print(f"{name}: would see {seen}", file=sys.stderr),  # type: ignore[misc]
                     source=path,
                 )
-            evidence = msgspec.json.format(msgspec.json.encode(verdict.evidence()), indent=2).decode()
-            write_text(out / f"{claim.name}.json", evidence + "\n")
+            evidence = msgspec.json.format(msgspec.json.encode(verdict.evidence()), indent=2)
+            write_bytes(out / f"{claim.name}.json", evidence + b"\n")
             print(verdict, flush=True)
             if not verdict.passed:
                 failed.append(claim.name)

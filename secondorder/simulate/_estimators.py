@@ -23,6 +23,8 @@ __all__ = ["built_in_estimates"]
 # Cells times classes above which the unrolled program would take long to compile.
 MOST_UNROLLED = 256
 ROUNDING = 1e-12
+# Strata below this size have degrees of freedom by Satterthwaite, as in the decomposition.
+SMALL_STRATUM = 5
 
 
 def built_in_estimates(
@@ -48,7 +50,7 @@ def built_in_estimates(
             if name in names:
                 found[name] = _components_first(estimator(verdicts, draw.design, draw.components, draw.kernel))
     per_item = tuple(found[name] for name in names)
-    return _over_items(per_item, tuple(map(int, draw.strata)), draw.level)
+    return _t_limits(per_item, tuple(map(int, draw.strata)), draw.level)
 
 
 def _batched(draw: Draw) -> dict[str, jax.Array]:
@@ -128,24 +130,35 @@ def _one_hot(codes: jax.Array, n_classes: int) -> jax.Array:
     return jnp.where(jnp.broadcast_to(codes[..., None] >= 0, verdicts.shape), verdicts, jnp.nan)
 
 
-@compiled("strata", "level")
-def _over_items(
+def _t_limits(
     per_item: tuple[jax.Array, ...], strata: tuple[int, ...], level: float
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    # (methods, components, N, B)
+    """Item means and t limits, as for a decomposition: N - G degrees of freedom, Satterthwaite's for small strata."""
+    mean, se, df = _over_items(per_item, strata)
+    sizes = np.bincount(strata)
+    if sizes.min() < 2:
+        return mean, se, se
+    if sizes.min() >= SMALL_STRATUM:
+        half = float(stdtrit(len(strata) - len(sizes), 0.5 + level / 2)) * se
+    else:
+        half = jnp.asarray(stdtrit(np.asarray(df), 0.5 + level / 2)) * se
+    return mean, mean - half, mean + half
+
+
+@compiled("strata")
+def _over_items(per_item: tuple[jax.Array, ...], strata: tuple[int, ...]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    # per_item: for each method (components, N, B); SE^2 = sum_g (N_g / N)^2 s_g^2 / N_g.
     values = jnp.stack(per_item)
     mean = values.mean(2)
     sizes = np.bincount(strata)
     if sizes.min() < 2:
         nothing = jnp.full_like(mean, jnp.nan)
         return mean, nothing, nothing
-    # Stratified item sample: SE^2 = sum_g (N_g / N)^2 s_g^2 / N_g, t with N - G degrees of freedom.
-    total = int(sizes.sum())
-    variance = jnp.zeros_like(mean)
+    variance, satterthwaite = jnp.zeros_like(mean), jnp.zeros_like(mean)
     for stratum, size in enumerate(sizes):
         part = values[:, :, np.flatnonzero(np.asarray(strata) == stratum)]
-        variance = variance + part.var(axis=2, ddof=1) * (float(size) / total**2)
+        share = part.var(axis=2, ddof=1) * (float(size) / len(strata) ** 2)
+        variance, satterthwaite = variance + share, satterthwaite + share**2 / float(size - 1)
     # Equal items say nothing about how far apart others could be: undefined, not a band of width zero.
-    spread = jnp.where(variance > ROUNDING**2, jnp.sqrt(variance), jnp.nan)
-    half = float(stdtrit(total - len(sizes), 0.5 + level / 2)) * spread
-    return mean, mean - half, mean + half
+    se = jnp.where(variance > ROUNDING**2, jnp.sqrt(variance), jnp.nan)
+    return mean, se, variance**2 / satterthwaite

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from secondorder.errors import StorageError
+from secondorder._atomic import replacing
+from secondorder.simulate._files import make_folder
 from secondorder.simulate._result import StudyResult
 
 if TYPE_CHECKING:
@@ -93,18 +92,7 @@ def draw_methods(ax: Any, x: Any, cell: Any, measure: str) -> None:
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a PNG whole or not at all, the same bytes for the same figure."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".figure.", suffix=".png")
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            figure.savefig(temporary, dpi=130, metadata={"Software": None})
-            temporary.chmod(0o644)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(f"it cannot be written ({error.strerror})", place=str(path)) from error
+    make_folder(path.parent)
+    with replacing(path) as fresh:
+        figure.savefig(fresh, dpi=130, metadata={"Software": None})
     return path

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Literal, TypeVar
 
 from secondorder._canon import sha256_hex
-from secondorder.errors import SpecError
+from secondorder.errors import SpecError, StorageError
 
-__all__ = ["declarations", "find_declaration", "load_declared", "load_module"]
+__all__ = ["declarations", "find_declaration", "load_declared", "load_module", "make_folder"]
 
 Kind = Literal["simulations", "validation"]
 T = TypeVar("T")
@@ -57,6 +57,21 @@ def find_declaration(name: str, kind: Kind) -> Path:
         place=f"{kind}/",
         remedy=f"give a path, or one of {', '.join(known)}" if known else "give the path of a file",
     )
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if need be.
+
+    Raises
+    ------
+    StorageError
+        When the disk refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"no folder can be made ({error.strerror})", place=str(folder)) from error
+    return folder
 
 
 def load_declared(path: Path, name: str, kind: type[T]) -> T:

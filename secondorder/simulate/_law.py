@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._design import Design, standard_components
+from secondorder._design import Component, Design, standard_components
 from secondorder._schema import CLASS, ITEM
 from secondorder._statistics._kernel import choose_kernel
-from secondorder.core._estimates import at_law
+from secondorder.core._estimates import plugin_from
 from secondorder.errors import CubeError, DesignError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "kernel_matrix",
     "law_components",
     "make_law",
+    "true_components",
 ]
 
 Matrix = NDArray[np.float64]
@@ -126,6 +127,15 @@ def kernel_matrix(kernel: Kernel, classes: Sequence[str]) -> Matrix:
     return choose_kernel(kernel, list(classes)).matrix
 
 
+def true_components(law: Matrix, design: Design, components: Sequence[Component], kernel: Matrix) -> Matrix:
+    """Components at laws (items, L_1, ..., L_J, C), as (items, components).
+
+    The formula of the core on NumPy arrays: for a few laws, compiling it would take longer than everything else.
+    """
+    values = plugin_from(law, design, components, kernel)
+    return np.stack(values, axis=-1) if values else np.zeros((len(law), 0))
+
+
 def law_components(
     law: xr.DataArray, kernel: Kernel = "nominal", weights: Mapping[str, Sequence[float]] | None = None
 ) -> dict[str, float]:
@@ -139,5 +149,5 @@ def law_components(
         (None,) * len(names),
     )
     components = standard_components(names)
-    values = np.asarray(at_law(law.values, design, components, kernel_matrix(kernel, class_names(law))))
+    values = true_components(law.values, design, components, kernel_matrix(kernel, class_names(law)))
     return dict(zip((c.name for c in components), (item_weights(law) @ values).tolist(), strict=True))

@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 from secondorder._canon import canonical_json, sha256_hex
 from secondorder._design import Component, Design, Facet, standard_components
 from secondorder._schema import ITEM
-from secondorder.core._estimates import at_law, plugin_bias_at
+from secondorder.core._estimates import plugin_bias_at
 from secondorder.core._montecarlo import CallCoupling, Sampling, Source
 from secondorder.errors import DesignError, SpecError
-from secondorder.simulate._law import Kernel, as_law, class_names, facet_names, item_weights, kernel_matrix
+from secondorder.simulate._law import (
+    Kernel,
+    as_law,
+    class_names,
+    facet_names,
+    item_weights,
+    kernel_matrix,
+    true_components,
+)
 
 __all__ = ["Dependence", "Mechanism", "Prepared", "prepare"]
 
@@ -195,8 +203,7 @@ def prepare(mechanism: Mechanism, estimands: Sequence[str | Component] = ()) -> 
         raise SpecError("drift_to has another shape than the law", place="mechanism", remedy="give the same dimensions")
     marginal = law.values if end is None else _time_average(law.values, end.values, n)
     shares = _expected_shares(groups, weights, law.sizes[ITEM])
-    # A study of other quantities alone has no components.
-    true = shares @ np.asarray(at_law(marginal, census, components, kernel)) if components else np.zeros(0)
+    true = shares @ true_components(marginal, census, components, kernel)
     bias = np.full(len(components), np.nan)
     independent = mechanism.dependence is None and end is None
     if components and independent and all(source == "fixed" for _, _, source in sampling_levels):

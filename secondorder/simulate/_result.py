@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,12 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._atomic import replacing
 from secondorder._labels._results import Table, render_table
 from secondorder._schema import check_schema
 from secondorder._version import __version__
-from secondorder.errors import CorruptFileError, StorageError
+from secondorder.errors import CorruptFileError
+from secondorder.simulate._files import make_folder
 from secondorder.simulate._measures import MEASURES, SUMS, measures_from
 from secondorder.simulate._mechanism import Prepared
 from secondorder.simulate._methods import method_names
@@ -73,8 +73,11 @@ class StudyResult:
         table = self.table()
         if not table["published"].notna().any():
             table = table.drop(columns=["published", "source"])
-        _write(paths[0], lambda path: self.data.to_netcdf(path, engine="h5netcdf"))
-        _write(paths[1], lambda path: table.to_csv(path, index=False, float_format="%.8g", lineterminator="\n"))
+        make_folder(place)
+        with replacing(paths[0]) as fresh:
+            self.data.to_netcdf(fresh, engine="h5netcdf")
+        with replacing(paths[1]) as fresh:
+            table.to_csv(fresh, index=False, float_format="%.8g", lineterminator="\n")
         return paths
 
     def __str__(self) -> str:
@@ -177,20 +180,3 @@ def open_study_result(path: Path | str) -> StudyResult:
         raise CorruptFileError(f"it cannot be read ({error})", place=str(path)) from error
     check_schema(data.attrs.get("schema"), STUDY_SCHEMA, place=str(path))
     return StudyResult(data, tuple(json.loads(data.attrs["factors"])))
-
-
-def _write(path: Path, write: Callable[[Path], Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            write(temporary)
-            temporary.chmod(0o644)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(f"it cannot be written ({error.strerror})", place=str(path)) from error

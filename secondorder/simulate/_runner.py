@@ -8,14 +8,14 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondorder.errors import SpecError, StorageError
+from secondorder.errors import SpecError
 from secondorder.simulate._block import Simulator, replicates_per_block
-from secondorder.simulate._files import load_module
+from secondorder.simulate._files import load_module, make_folder
 from secondorder.simulate._mechanism import Prepared, prepare
 from secondorder.simulate._result import StudyResult, assemble
 from secondorder.simulate._shards import Shard, ShardHeader, load_shards, save_shard
@@ -33,11 +33,36 @@ IN_FLIGHT = 32
 
 
 class _Job(NamedTuple):
-    """Blocks of one point, as bytes that any process can run."""
+    """Blocks of one point, and how many replicates of each count."""
 
     point: int
     first: int
     valid: tuple[int, ...]
+
+
+class _Task(NamedTuple):
+    """A point as it is run."""
+
+    study: Study
+    label: str
+    prepared: Prepared
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a simulator is made of; the study itself holds functions that other processes need not have."""
+        study = self.study
+        return self.prepared, tuple(study.methods), study.seed, f"{study.name} {self.label}", study.level
+
+    def payload(self) -> bytes:
+        """The same as bytes for another process."""
+        try:
+            return pickle.dumps(self.arguments)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise SpecError(
+                f"a method cannot be sent to other processes ({error})",
+                place=f"study {self.study.name}",
+                remedy="define it at the top of the study's file, or run in one process",
+            ) from error
 
 
 def run_study(
@@ -98,7 +123,8 @@ def run_study(
     if wanted < 1:
         raise SpecError(f"{wanted} replicates", place=f"study {study.name}", remedy="give at least 1")
     points = study.points()
-    prepared = [prepare(study.mechanism_at(point), study.estimands) for point in points]
+    mechanisms = [study.mechanism_at(point) for point in points]
+    prepared = [prepare(mechanism, study.estimands) for mechanism in mechanisms]
     names = {point.names for point in prepared}
     if len(names) > 1:
         raise SpecError(
@@ -106,8 +132,8 @@ def run_study(
             place=f"study {study.name}",
             remedy="name the estimands that all points have",
         )
-    payloads = [_payload(study, point_label(point), ready) for point, ready in zip(points, prepared, strict=True)]
-    digest = study.digest()
+    tasks = [_Task(study, point_label(point), ready) for point, ready in zip(points, prepared, strict=True)]
+    digest = study.digest(mechanisms)
     folder = None if out is None else _shard_folder(Path(out), resume)
     done = _finished(folder, study, digest, [point_label(point) for point in points])
     needed = [_valid_per_block(replicates_per_block(ready, study.methods), wanted) for ready in prepared]
@@ -120,7 +146,7 @@ def run_study(
     if progress is not None:
         progress(finished, total)
     place = None if source is None else str(source)
-    for job, sums in _run(_jobs(needed, results, shard_blocks), payloads, place, executor):
+    for job, sums in _run(_jobs(needed, results, shard_blocks), tasks, place, executor):
         results[job.point].update(zip(range(job.first, job.first + len(job.valid)), sums, strict=True))
         if folder is not None:
             label = point_label(points[job.point])
@@ -134,22 +160,13 @@ def run_study(
     return assemble(study, digest, wanted, prepared, added)
 
 
-def _payload(study: Study, label: str, prepared: Prepared) -> bytes:
-    stream = f"{study.name} {label}"
-    return pickle.dumps((prepared, tuple(study.methods), study.seed, stream, study.level))
-
-
 def _shard_folder(out: Path, resume: bool) -> Path:
     folder = out / "shards"
     if folder.is_dir() and not resume and any(folder.glob("*.npz")):
         raise SpecError(
             "it holds shards of an earlier run", place=str(folder), remedy="go on with --resume, or give another --out"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"no folder can be made ({error.strerror})", place=str(folder)) from error
-    return folder
+    return make_folder(folder)
 
 
 def _finished(folder: Path | None, study: Study, digest: str, labels: list[str]) -> list[dict[int, tuple[int, Sums]]]:
@@ -187,18 +204,22 @@ def _jobs(needed: list[list[int]], results: list[dict[int, Sums]], shard_blocks:
 
 
 def _run(
-    jobs: Iterable[_Job], payloads: list[bytes], source: str | None, executor: Executor | None
+    jobs: Iterable[_Job], tasks: list[_Task], source: str | None, executor: Executor | None
 ) -> Iterator[tuple[_Job, Sums]]:
     if executor is None:
+        point, simulator = -1, None
         for job in jobs:
-            yield job, _run_blocks(payloads[job.point], job.first, job.valid, source)
+            if job.point != point or simulator is None:
+                point, simulator = job.point, _make_simulator(tasks[job.point].arguments)
+            yield job, _run_blocks(simulator, job)
         return
+    payloads = [task.payload() for task in tasks]
     waiting: dict[Future[Sums], _Job] = {}
     queue = iter(jobs)
     try:
         while True:
             for job in islice(queue, IN_FLIGHT - len(waiting)):
-                waiting[executor.submit(_run_blocks, payloads[job.point], job.first, job.valid, source)] = job
+                waiting[executor.submit(_run_elsewhere, payloads[job.point], job, source)] = job
             if not waiting:
                 return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -208,9 +229,17 @@ def _run(
             future.cancel()
 
 
-def _run_blocks(payload: bytes, first: int, valid: tuple[int, ...], source: str | None) -> Sums:
-    simulator = _simulator(payload, source)
-    return np.stack([simulator.sums(first + offset, count) for offset, count in enumerate(valid)])
+def _run_blocks(simulator: Simulator, job: _Job) -> Sums:
+    return np.stack([simulator.sums(job.first + offset, count) for offset, count in enumerate(job.valid)])
+
+
+def _make_simulator(arguments: tuple[Any, ...]) -> Simulator:
+    prepared, methods, seed, stream, level = arguments
+    return Simulator(prepared, methods, seed=seed, stream=stream, level=level)
+
+
+def _run_elsewhere(payload: bytes, job: _Job, source: str | None) -> Sums:
+    return _run_blocks(_simulator(payload, source), job)
 
 
 # A process meets the same point again and again: its tables and compiled functions are kept, two points at a time.
@@ -218,5 +247,4 @@ def _run_blocks(payload: bytes, first: int, valid: tuple[int, ...], source: str 
 def _simulator(payload: bytes, source: str | None) -> Simulator:
     if source is not None:
         load_module(Path(source))
-    prepared, methods, seed, stream, level = pickle.loads(payload)
-    return Simulator(prepared, methods, seed=seed, stream=stream, level=level)
+    return _make_simulator(pickle.loads(payload))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +12,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from secondorder._atomic import replacing
 from secondorder._canon import sha256_hex
 from secondorder._schema import check_schema
 from secondorder._version import __version__
-from secondorder.errors import CorruptFileError, SpecError, StorageError
+from secondorder.errors import CorruptFileError, SpecError
 
 __all__ = ["SHARD_SCHEMA", "Shard", "ShardHeader", "load_shards", "save_shard"]
 
@@ -55,7 +55,7 @@ class Shard(NamedTuple):
 
 
 def save_shard(folder: Path, shard: Shard) -> Path:
-    """Write a shard beside its place, then rename it there.
+    """Write a shard whole or not at all.
 
     Raises
     ------
@@ -66,23 +66,9 @@ def save_shard(folder: Path, shard: Shard) -> Path:
     header = shard.header
     name = f"{sha256_hex(header.point.encode())[:12]}-{header.first:06d}-{sum(header.valid)}.npz"
     path = folder / name
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                text = np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)
-                np.savez(file, header=text, sums=shard.sums)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"it cannot be written ({error.strerror})", place=str(path), remedy="make room, then go on with --resume"
-        ) from error
+    text = np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)
+    with replacing(path, remedy="make room, then go on with --resume") as fresh:
+        np.savez(fresh, header=text, sums=shard.sums)
     return path
 
 
@@ -111,7 +97,7 @@ def load_shards(folder: Path, study: str, digest: str) -> list[Shard]:
 
 def _load(path: Path) -> Shard:
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             raw: Any = json.loads(data["header"].tobytes())
             sums = np.asarray(data["sums"], dtype=np.float64)
         check_schema(raw.get("schema"), SHARD_SCHEMA, place=str(path))

@@ -18,7 +18,13 @@ from secondorder.simulate._methods import Method, resolve_methods
 
 __all__ = ["Point", "Published", "Study", "point_label", "with_levels"]
 
-RESERVED_FACTORS = ("estimator", "estimand", "sum")
+
+# Names of the results' dimensions and variables, and what xarray's selection takes for itself.
+RESERVED_FACTORS = frozenset(
+    {"estimator", "estimand", "sum", "truth", "plugin_bias", "failed", "sums", "measure", "value", "mcse"}
+    | {"published", "source", "method", "tolerance", "drop", "indexers"}
+    | {name for measure in MEASURES for name in (measure, f"{measure}_mcse")}
+)
 
 Level = str | int | float | bool
 Point = dict[str, Level]
@@ -110,6 +116,12 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     place=f"{place}, factor {factor}",
                     remedy="give distinct levels of one type",
                 )
+            if factor in RESERVED_FACTORS or not factor.isidentifier():
+                raise SpecError(
+                    f"factor {factor!r}",
+                    place=place,
+                    remedy="name it as a Python argument, and not as a measure or a dimension of the results",
+                )
         if not self.factors:
             raise SpecError("no factor", place=place, remedy="give at least one, even with a single level")
         if self.replicates < 1:
@@ -145,16 +157,19 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         return mechanism
 
-    def digest(self) -> str:
+    def digest(self, mechanisms: Sequence[Mechanism] | None = None) -> str:
         """SHA-256 of what is simulated: laws, designs, methods, seed; neither of the number of replicates nor of text.
 
         The mechanisms themselves enter, not the code that made them; methods of one's own enter by their source.
+        `mechanisms` are those of all points, where they are known already.
         """
+        made = [self.mechanism_at(point) for point in self.points()] if mechanisms is None else mechanisms
+        labels = [point_label(point) for point in self.points()]
         described = {
             "name": self.name,
             "seed": self.seed,
             "level": self.level,
-            "points": [[point_label(point), self.mechanism_at(point).digest()] for point in self.points()],
+            "points": [[label, mechanism.digest()] for label, mechanism in zip(labels, made, strict=True)],
             "methods": [_method_text(method) for method in self.methods],
             "estimands": [e if isinstance(e, str) else [e.name, repr(e.terms)] for e in self.estimands],
         }
