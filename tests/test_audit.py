@@ -272,7 +272,7 @@ def test_judges_crossed_wordings_hidden_ids_and_warm_ups(tmp_path, send):
     faults = (Fault(kind="status", status=500, rate=0.2), Fault(kind="empty", rate=0.2))
     with judge(*faults) as server:
         spec = lay_out(tmp_path, server.base_url)
-        replaced(spec, *CROSSED, (SECOND_JUDGE[0][0], SECOND_JUDGE[0][1].format(url=server.base_url)))
+        replaced(spec, *CROSSED, ("[items]", SECOND_JUDGE.format(url=server.base_url)))
         replaced(spec, ("repeats = 2", f'repeats = 2\nsend = "{send}"\n[null]\nitems = 2\nids = 3'))
         folder = acquired(spec)
     manifest = folder.read_manifest()
