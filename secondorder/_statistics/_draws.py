@@ -100,6 +100,19 @@ def posterior(
     ------
     InputError
         For several groups, or an unknown word in `prior`.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"item": item, "prompt": prompt, "run": run, "verdict": verdict}
+    ...     for item, prompt, verdicts in [("1", "p", "AB"), ("1", "q", "BB"), ("2", "p", "AA"), ("2", "q", "AB")]
+    ...     for run, verdict in enumerate(verdicts)
+    ... ]
+    >>> cube = so.make_cube(rows, item="item", facets="prompt", repeat="run", verdict="verdict", classes=["A", "B"])
+    >>> draws = so.posterior(cube, draws=20, tune=20, chains=2)["posterior"].value
+    >>> dict(draws.sizes), bool((draws > 0).all())
+    ({'chain': 2, 'draw': 20, 'component': 3}, True)
     """
     unknown = set(prior or {}) - set(Prior._fields)
     if unknown:

@@ -84,6 +84,24 @@ def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: An
     ------
     InputError
         When the two share no item, their groups differ, or a component is undefined.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> def cube_of(calls):
+    ...     rows = [
+    ...         {"item": item, "prompt": prompt, "run": run, "verdict": verdict}
+    ...         for item, answers in calls.items()
+    ...         for prompt, verdicts in zip("pq", answers)
+    ...         for run, verdict in enumerate(verdicts)
+    ...     ]
+    ...     return so.make_cube(
+    ...         rows, item="item", facets="prompt", repeat="run", verdict="verdict", classes=["A", "B"]
+    ...     )
+    >>> cube = cube_of({"1": ["AB", "BB"], "2": ["AA", "AB"]})
+    >>> reference = cube_of({"1": ["ABBA", "BBBA"], "2": ["AAAA", "ABAB"]})
+    >>> so.compare_reference(cube, reference).rows[1]
+    ({}, 'prompt', 2, 0.104..., 0.0625)
     """
     truth = {_text(group.by): group for group in decompose(reference, **declaration).groups}
     depth = reference.sizes[REPEAT]
