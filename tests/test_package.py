@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,33 @@ def test_constraints_hold_names_and_versions_alone() -> None:
     names = [line.partition("==")[0] for line in lines]
     assert names == sorted(set(names))
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.!+]+", line)] == []
+
+
+def keys_of(spec: type) -> set[str]:
+    """Keys of a structure of audit.toml and of all structures inside it."""
+    found = set()
+    for name, kind in typing.get_type_hints(spec).items():
+        found.add(name)
+        for inner in re.findall(r"_spec\.(\w+)", repr(kind)):
+            found |= keys_of(getattr(sys.modules[spec.__module__], inner))
+    return found
+
+
+def test_reference_names_every_key_of_the_specification() -> None:
+    from secondorder.acquire import AuditSpec
+
+    page = (ROOT / "docs" / "reference" / "audit-toml.md").read_text(encoding="utf-8")
+    # Keys stand in code: alone, as table.key, as a table's heading, or in an inline table.
+    named = {word for code in re.findall(r"`([^`]*)`", page) for word in re.findall(r"\w+", code)}
+    keys = keys_of(AuditSpec)
+    assert len(keys) > 50
+    assert sorted(keys - named) == []
+
+
+def test_every_small_decision_stands_once() -> None:
+    page = (ROOT / "docs" / "reference" / "decisions.md").read_text(encoding="utf-8")
+    numbers = sorted(int(number) for number in re.findall(r"^A(\d+)\.", page, re.M))
+    assert numbers == list(range(1, 32))
 
 
 def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
