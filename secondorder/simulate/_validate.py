@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from secondorder._labels._results import Table, render_table
@@ -242,6 +241,8 @@ def _defined(result: StudyResult, estimator: str) -> list[str]:
 
 
 def _interval(number: _Compared, rate: float) -> tuple[float, float]:
+    if math.isnan(number.value):
+        return math.nan, math.nan
     if number.expect.measure in SHARES:
         trials, hits = number.trials, round(number.value * number.trials)
         low = float(betaincinv(hits, trials - hits + 1, rate / 2)) if hits > 0 else 0.0
@@ -262,13 +263,15 @@ def _detectable(claim: Claim, study: Study, options: dict[str, Any]) -> str:
     reach = -float(ndtri(rate / 2)) + float(ndtri(claim.power))
     largest: dict[str, float] = {}
     for number in numbers:
+        if number.trials < 2 or math.isnan(number.value):
+            continue
         shrink = math.sqrt(pilot_study.replicates / study.replicates)
         spread = number.mcse * shrink
         if number.expect.measure in SHARES:
             # A share of 0 or 1 in the pilot does not mean that it has no spread.
-            share = min(max(number.value, 1 / number.trials), 1 - 1 / number.trials) if number.trials > 1 else math.nan
+            share = min(max(number.value, 1 / number.trials), 1 - 1 / number.trials)
             spread = math.sqrt(share * (1 - share) / number.trials) * shrink
         size = reach * spread + number.expect.tolerance
-        largest[number.expect.measure] = max(largest.get(number.expect.measure, 0.0), float(np.nan_to_num(size)))
+        largest[number.expect.measure] = max(largest.get(number.expect.measure, 0.0), size)
     sizes = ", ".join(f"{measure} off by {size:.2g}" for measure, size in largest.items())
     return f"{sizes} (power {claim.power:g}, {len(numbers)} numbers)"
