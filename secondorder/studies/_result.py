@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Drawn", "StudyResult", "differences", "measured"]
+__all__ = ["Drawn", "StudyResult", "differences", "measure_table", "measured", "reason_notes", "wide_table"]
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,6 @@ def measure_table(
     columns = (*names, "measure", "estimate", f"lower {percent}", "upper", *(("draws lost",) if lost else ()))
     rows: list[tuple[str | int | float | None, ...]] = []
     notes: list[str] = []
-    reasons: dict[str, list[str]] = {}
     for group in group_labels(by):
         here = data.sel(dict(zip(names, group, strict=True)))
         for measure in measures:
@@ -179,15 +178,53 @@ def measure_table(
             numbers = [float(one[key]) for key in ("estimate", "lower", "upper")]
             gone = None if np.isnan(numbers[0]) else int(one["undefined_draws"])
             rows.append((*group, labels.get(measure, measure), *numbers, *((gone,) * lost)))
-            if why := str(one["reason"].item()):
-                reasons.setdefault(why, []).append(" / ".join((*group, labels.get(measure, measure))))
         if counts:
             told = ", ".join(f"{int(here[name])} {name.removeprefix('n_').replace('_', ' ')}" for name in counts)
             notes.append(f"{' / '.join(group) or 'all'}: {told}")
-    for why, places in reasons.items():
-        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        notes.append(f"– {why} ({'; '.join(places[:3])}{more})")
-    return Table(title, columns, tuple(rows), tuple(notes))
+    return Table(title, columns, tuple(rows), (*notes, *reason_notes(data, by=by, labels=labels)))
+
+
+def reason_notes(data: xr.Dataset, *, by: By, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """One line for each reason why numbers or bands are not there, with the first places."""
+    names = [name for name, _ in by]
+    reasons: dict[str, list[str]] = {}
+    for group in group_labels(by):
+        here = data["reason"].sel(dict(zip(names, group, strict=True)))
+        for measure in data["measure"].to_numpy():
+            if why := str(here.sel(measure=measure).item()):
+                reasons.setdefault(why, []).append(" / ".join((*group, labels.get(str(measure), str(measure)))))
+    return tuple(
+        f"– {why} ({'; '.join(places[:3])}{f' and {len(places) - 3} more' if len(places) > 3 else ''})"
+        for why, places in reasons.items()
+    )
+
+
+def wide_table(
+    title: str,
+    data: xr.Dataset,
+    *,
+    by: By,
+    labels: Mapping[str, str],
+    banded: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Table:
+    """One row for each group: every measure in a column of its own, those in `banded` with their bands."""
+    names = [name for name, _ in by]
+    measures = [str(name) for name in data["measure"].to_numpy()]
+    percent = f"{100 * float(data.attrs['level']):g} %"
+    columns = list(names)
+    for measure in measures:
+        columns += [labels.get(measure, measure), *([percent, ""] if measure in banded else [])]
+    rows: list[tuple[str | int | float | None, ...]] = []
+    for group in group_labels(by):
+        here = data.sel(dict(zip(names, group, strict=True)))
+        row: list[str | int | float | None] = list(group)
+        for measure in measures:
+            one = here.sel(measure=measure)
+            keys = ("estimate", "lower", "upper") if measure in banded else ("estimate",)
+            row += [float(one[key]) for key in keys]
+        rows.append(tuple(row))
+    return Table(title, tuple(columns), tuple(rows), (*notes, *reason_notes(data, by=by, labels=labels)))
 
 
 def differences(result: StudyResult, dim: str, *, level: float | None = None) -> Table:

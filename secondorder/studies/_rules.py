@@ -1,0 +1,113 @@
+"""The rules of aggregation by name, and what each decides on the votes of one group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from secondorder.errors import InputError, TableError, UndefinedError
+from secondorder.studies._dawid_skene import dawid_skene
+from secondorder.studies._disagreement import Array
+from secondorder.studies._error_rates import label_free_rates, weighted_majority
+from secondorder.studies._layout import as_names, group_labels
+from secondorder.studies._panel import Panel
+from secondorder.studies._parts import Codes
+from secondorder.studies._votes import Ties, chosen, decision_weights, score_of_votes, tied, uniforms
+
+__all__ = ["NO_SCORES", "RULES", "SCORED", "Decided", "check_rules", "decide"]
+
+RULES = {
+    "single": "the default voter alone",
+    "plurality": "most votes",
+    "majority": "more than half of the voters",
+    "mean": "mean score of the votes",
+    "median": "median score of the votes",
+    "dawid_skene": "most probable class under error rates fitted by maximum likelihood (Dawid and Skene)",
+    "weighted": "votes weighted by error rates read from agreement alone",
+}
+"""Every rule: the only list of their names."""
+
+SCORED = ("mean", "median")
+NO_SCORES = "the classes have no scores"
+
+
+class Decided(NamedTuple):
+    """What a rule decides in one group.
+
+    Attributes
+    ----------
+    codes : int array, shape (items, events)
+        Class codes; -1 where there is no decision, or the decision is a score.
+    scores : array, shape (items, events)
+        Scores of the decisions, NaN where there are none.
+    scored : bool
+        Whether the decision is a score and no class.
+    reason : str
+        Why the rule decides nothing at all; empty where it does.
+    note : str
+        What a reader should know of the fit.
+    """
+
+    codes: Codes
+    scores: Array
+    scored: bool = False
+    reason: str = ""
+    note: str = ""
+
+
+def check_rules(rules: Sequence[str] | None, panel: Panel) -> list[str]:
+    """Names of the rules asked for; without any, those that the data allow.
+
+    Raises
+    ------
+    InputError
+        When a rule is unknown.
+    """
+    if rules is None:
+        scored, enough = panel.scores is not None, len(panel.voters) > 2
+        return [name for name in RULES if (scored or name not in SCORED) and (enough or name != "weighted")]
+    names = list(as_names(rules))
+    if not names or set(names) - set(RULES):
+        raise InputError(f"rules {names}", place="rules", remedy=f"some of {', '.join(RULES)}")
+    return names
+
+
+def decide(name: str, panel: Panel, g: int, *, ties: Ties, seed: int) -> Decided:
+    """Decisions of one rule on the votes of group `g`."""
+    codes, counts = panel.laid.codes[g], panel.counts[g]
+    nothing, unknown = np.full(counts.shape[:2], -1, dtype=np.int64), np.full(counts.shape[:2], np.nan)
+    note = ""
+    if name in SCORED:
+        if panel.scores is None:
+            return Decided(nothing, unknown, True, NO_SCORES)
+        return Decided(nothing, score_of_votes(counts, panel.scores, name), True)
+    if name == "single":
+        found = codes[..., panel.default]
+    elif name in ("plurality", "majority"):
+        weights = decision_weights(counts, rule=name, ties=ties, n_voters=codes.shape[-1])
+        split = tied(counts) & (ties == "random")
+        group = "/".join(group_labels(panel.laid.by)[g])
+        events = [f"{group}/{event}" for event in range(counts.shape[1])]
+        found = chosen(weights, uniforms(split, [panel.laid.items, events], seed))
+    else:
+        try:
+            posterior, note = _modelled(name, codes, len(panel.laid.classes))
+        except (TableError, UndefinedError) as error:
+            return Decided(nothing, unknown, False, error.problem)
+        found = np.where(np.isnan(posterior[..., 0]), -1, posterior.argmax(-1))
+    table = np.full(len(panel.laid.classes), np.nan) if panel.scores is None else panel.scores
+    return Decided(found, np.append(table, np.nan)[found], False, "", note)
+
+
+def _modelled(name: str, codes: Codes, n_classes: int) -> tuple[Array, str]:
+    """Posterior of each class, (items, events, classes), and a note on the fit."""
+    tasks = codes.reshape(-1, codes.shape[-1])
+    if name == "dawid_skene":
+        fit = dawid_skene(np.stack([tasks == code for code in range(n_classes)], axis=-1).astype(float))
+        note = "" if fit.converged else f"Dawid and Skene: no convergence in {fit.steps} steps"
+        return fit.posterior.reshape(*codes.shape[:2], n_classes), note
+    rates = label_free_rates(tasks, n_classes=n_classes)
+    note = f"weighted: {rates.held} error rates outside [0, 1] were put at the bound" if rates.held else ""
+    return weighted_majority(tasks, rates).reshape(*codes.shape[:2], n_classes), note
