@@ -41,7 +41,7 @@ def replacing(target: Path, *, remedy: str = REMEDY) -> Iterator[Path]:
         ) from error
 
 
-def write_bytes(target: Path, data: bytes, *, remedy: str = REMEDY) -> None:
+def write_bytes(target: Path, data: bytes | memoryview, *, remedy: str = REMEDY) -> None:
     """Write a file whole: see :func:`replacing`."""
     with replacing(target, remedy=remedy) as fresh:
         fresh.write_bytes(data)

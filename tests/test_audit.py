@@ -262,9 +262,7 @@ CROSSED = (
         ),
     ),
 )
-SECOND_JUDGE = (
-    ("[items]", '[judges.abacus]\nendpoint = "openai-chat"\nbase_url = "{url}"\nmodel = "abacus"\n\n[items]'),
-)
+SECOND_JUDGE = '[judges.abacus]\nendpoint = "openai-chat"\nbase_url = "{url}"\nmodel = "abacus"\n\n[items]'
 
 
 @pytest.mark.parametrize("send", ["shuffled", "by-item", "by-cell"])

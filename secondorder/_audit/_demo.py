@@ -17,11 +17,12 @@ import msgspec
 import numpy as np
 import xarray as xr
 
-from secondorder._audit._calls import OnProgress
+from secondorder._atomic import write_bytes
+from secondorder._audit._calls import OnProgress, acquire_stage, said_of_calls
 from secondorder._audit._demo_law import cell_law
-from secondorder._audit._folder import RunFolder, write_bytes
+from secondorder._audit._folder import RunFolder
 from secondorder._audit._plan import Audit, load_audit, plan_audit, planned_folder
-from secondorder._audit._run import Note, Run, run_stages
+from secondorder._audit._run import Note, Run, finish_run
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import BOTTOM, CLASS, ITEM
 from secondorder._statistics._law import decompose_law
@@ -105,10 +106,13 @@ def run_demo(folder: str | os.PathLike[str], *, progress: OnProgress | None = No
     if not (path / "laws.json").exists():
         write_laws(path / "laws.json", laws)
     if _complete(run_folder):
-        run = run_stages(run_folder, audit.spec, progress=progress, note=note)
+        summary = acquire_stage(run_folder, audit.spec)
     else:
         with SimulatedJudge(laws) as judge:
-            run = run_stages(run_folder, _at(audit.spec, judge.base_url), progress=progress, note=note)
+            summary = acquire_stage(run_folder, _at(audit.spec, judge.base_url), progress=progress)
+    if note is not None:
+        note(f"acquire: {said_of_calls(summary)}")
+    run = finish_run(run_folder, summary, note=note)
     true = decompose_law(law_of_plan(planned, laws)).value
     return Demo(run, dict(zip(true.component.values.tolist(), true.values.tolist(), strict=True)))
 

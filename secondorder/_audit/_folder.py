@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from secondorder._atomic import write_bytes
 from secondorder._schema import MANIFEST_SCHEMA, check_schema
 from secondorder.errors import CorruptFileError, InputError
 
-__all__ = ["RunFolder", "run_folder", "write_bytes"]
+__all__ = ["FILES", "RunFolder", "run_folder"]
 
 FILES = frozenset({"manifest.json", "ledger.sqlite", "cube.nc", "null.nc", "estimates.nc", "report.html"})
 

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from secondorder._audit._folder import FILES, RunFolder, run_folder, write_bytes
+from secondorder._atomic import write_bytes
+from secondorder._audit._folder import FILES, RunFolder, run_folder
 from secondorder._canon import sha256_hex
 from secondorder.acquire import (
     AuditSpec,

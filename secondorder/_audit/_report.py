@@ -7,8 +7,9 @@ from pathlib import Path
 
 import xarray as xr
 
+from secondorder._atomic import write_bytes
 from secondorder._audit._analyse import analysis_options
-from secondorder._audit._folder import run_folder, write_bytes
+from secondorder._audit._folder import run_folder
 from secondorder._audit._run import Run
 from secondorder._labels._attributes import attribute
 from secondorder._statistics._decomposition import Decomposition

@@ -11,10 +11,11 @@ from typing import TypeVar
 
 import xarray as xr
 
+from secondorder._atomic import write_bytes
 from secondorder._audit._analyse import analysis_options, estimates_of, null_digest
 from secondorder._audit._calls import OnProgress, acquire_stage, said_of_calls
 from secondorder._audit._cube import cube_of_run, ledger_digest
-from secondorder._audit._folder import RunFolder, write_bytes
+from secondorder._audit._folder import RunFolder
 from secondorder._audit._plan import Audit, Target, find_target, planned_folder
 from secondorder._canon import canonical_json, sha256_hex
 from secondorder._labels._attributes import attribute
@@ -24,7 +25,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
-from secondorder.acquire import AuditSpec, Summary
+from secondorder.acquire import Summary
 from secondorder.errors import CorruptFileError, SecondOrderError
 from secondorder.report import report_html
 
@@ -32,9 +33,9 @@ __all__ = [
     "Run",
     "cube_stage",
     "decompose_stage",
+    "finish_run",
     "report_stage",
     "run_audit",
-    "run_stages",
     "said_of_file",
 ]
 
@@ -117,16 +118,16 @@ def run_audit(
     target = Target(_folder_of(audit, out), audit) if isinstance(audit, Audit) else find_target(audit, out)
     if target.audit is not None:
         planned_folder(target.audit, target.folder.path)
-    return run_stages(target.folder, None if target.audit is None else target.audit.spec, progress=progress, note=note)
+    spec = None if target.audit is None else target.audit.spec
+    summary = acquire_stage(target.folder, spec, progress=progress)
+    if note is not None:
+        note(f"acquire: {said_of_calls(summary)}")
+    return finish_run(target.folder, summary, note=note)
 
 
-def run_stages(
-    folder: RunFolder, spec: AuditSpec | None, *, progress: OnProgress | None = None, note: Note | None = None
-) -> Run:
-    """Everything after planning: acquire, cube, decompose, report."""
+def finish_run(folder: RunFolder, summary: Summary, *, note: Note | None = None) -> Run:
+    """Everything after the calls: cube, decompose, report."""
     tell = note or (lambda line: None)
-    summary = acquire_stage(folder, spec, progress=progress)
-    tell(f"acquire: {said_of_calls(summary)}")
     tell(f"cube: {said_of_file(cube_stage(folder, note=note), folder.cube)}")
     result, written = decompose_stage(folder, note=note)
     tell(f"decompose: {said_of_file(written, folder.estimates)}")

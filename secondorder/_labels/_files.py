@@ -162,7 +162,8 @@ def _write_netcdf(cube: xr.Dataset, fresh: Path) -> None:
     # Compression also brings a checksum of every chunk.
     numbers = [name for name, variable in cube.variables.items() if variable.ndim and variable.dtype.kind in "iufbM"]
     encoding = {name: {"zlib": True, "complevel": 4, "shuffle": True} for name in numbers}
-    cube.to_netcdf(str(fresh), engine=ENGINE, format="NETCDF4", encoding=encoding)
+    # Through memory: where the disk is full, HDF5 cannot close what it has written and ends the process with a fault.
+    fresh.write_bytes(cube.to_netcdf(engine=ENGINE, format="NETCDF4", encoding=encoding))
 
 
 def _write_zarr(cube: xr.Dataset, fresh: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from secondorder._atomic import replacing
+from secondorder._atomic import write_bytes
 from secondorder._design import standard_components
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
@@ -86,8 +86,10 @@ def save_estimates(tree: xr.DataTree, path: str | os.PathLike[str]) -> None:
     StorageError
         When the disk refuses.
     """
-    with replacing(Path(path)) as fresh:
-        tree.to_netcdf(str(fresh), engine="h5netcdf")
+    # Through memory: where the disk is full, HDF5 cannot close what it has written and ends the process with a fault.
+    data = tree.to_netcdf(engine="h5netcdf")
+    assert isinstance(data, memoryview)
+    write_bytes(Path(path), data)
 
 
 def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:

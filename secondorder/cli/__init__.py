@@ -50,6 +50,8 @@ def _make_app(*, listing: bool) -> App:
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
+        # main says on Ctrl-C what is stored; cyclopts would exit without a word.
+        suppress_keyboard_interrupt=False,
     )
     for position, (name, (path, line)) in enumerate(COMMANDS.items()):
         made.command(path, name=name, help=line if listing else None, sort_key=position)

@@ -132,25 +132,26 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
         Folder of the run. Default: runs/NAME beside the spec.
     """
     from secondorder._audit._calls import acquire_stage, said_of_calls
-    from secondorder._audit._run import run_stages
     from secondorder.cli._progress import Watch
     from secondorder.errors import CubeError
 
     folder, audit = _planned(spec, out)
-    chosen = None if audit is None else audit.spec
     with _resumable("run", spec, out, folder), Watch() as watch:
+        summary = acquire_stage(folder, None if audit is None else audit.spec, progress=watch.progress)
+        watch.note(f"acquire: {said_of_calls(summary)}")
+        # Loaded only here: the first call does not wait for the statistics.
+        from secondorder._audit._run import finish_run
+
         try:
-            done = run_stages(folder, chosen, progress=watch.progress, note=watch.note)
+            done = finish_run(folder, summary, note=watch.note)
         except CubeError as error:
-            # Every call has ended, and too many of them without an answer: that is a result, not bad input.
-            summary = acquire_stage(folder, chosen)
             if not _lost(summary):
                 raise
-            watch.note(f"acquire: {said_of_calls(summary)}")
+            # Every call has ended, and too many of them without an answer: that is a result, not bad input.
             watch.note(f"nothing can be estimated: {error}")
             return _code(summary)
     print(done.decomposition)
-    return _code(done.summary)
+    return _code(summary)
 
 
 def demo(folder: Annotated[Path, Parameter(name="DIR")] = Path("secondorder-demo"), /) -> int:
