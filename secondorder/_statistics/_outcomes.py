@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._attributes import class_labels, load
+from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import groups
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
 
@@ -21,7 +22,8 @@ def outcome_counts(cube: xr.Dataset) -> xr.Dataset:
     Returns
     -------
     Dataset, dims (group, outcome)
-        ``count``; an outcome is a status, followed by its reason: ``invalid: truncated``.
+        ``count`` and its ``share`` of the planned calls; an outcome is a status, followed by its reason:
+        ``invalid: truncated``.
     """
     found: dict[str, dict[str, int]] = {}
     for by, part in groups(cube):
@@ -34,8 +36,12 @@ def outcome_counts(cube: xr.Dataset) -> xr.Dataset:
         found[_group_label(by)] = counts
     order = [f"{word}: {why}" if why else word for word in STATUS for why in REASONS]
     outcomes = [label for label in order if any(label in counts for counts in found.values())]
-    table = [[counts.get(label, 0) for label in outcomes] for counts in found.values()]
-    return xr.Dataset({"count": (("group", "outcome"), table)}, coords={"group": list(found), "outcome": outcomes})
+    table = np.array([[counts.get(label, 0) for label in outcomes] for counts in found.values()])
+    share = table / table.sum(1, keepdims=True)
+    return xr.Dataset(
+        {"count": (("group", "outcome"), table), "share": (("group", "outcome"), share)},
+        coords={"group": list(found), "outcome": outcomes},
+    )
 
 
 def gold_match(cube: xr.Dataset) -> xr.Dataset:
@@ -44,26 +50,42 @@ def gold_match(cube: xr.Dataset) -> xr.Dataset:
     Returns
     -------
     Dataset, dims (group)
-        ``match``, ``n_calls``, ``n_items``; empty where the cube has no gold labels.
+        ``match``, ``n_calls``, ``n_items``, and ``stratum_match`` by (group, stratum) where items have strata; empty
+        where the cube has no gold labels.
     """
     if "gold" not in cube.coords:
         return xr.Dataset()
     classes = class_labels(cube)
-    labels, match, calls, items = [], [], [], []
+    strata = _in_order(cube["stratum"].values.tolist()) if "stratum" in cube.coords else []
+    found: dict[str, tuple[float, int, int]] = {}
+    by_stratum = []
     for by, part in groups(cube):
         codes = load(part["verdict"].transpose(ITEM, ...))
         gold = np.array([classes.index(label) if label in classes else CODE_MISSING for label in part["gold"].values])
-        known = gold != CODE_MISSING
-        codes, gold = codes[known], gold[known]
-        done = codes != CODE_MISSING
-        hits = (codes == gold.reshape(-1, *(1,) * (codes.ndim - 1))) & done
-        labels.append(_group_label(by))
-        match.append(hits.sum() / done.sum() if done.any() else np.nan)
-        calls.append(int(done.sum()))
-        items.append(int(known.sum()))
-    return xr.Dataset(
-        {"match": ("group", match), "n_calls": ("group", calls), "n_items": ("group", items)}, coords={"group": labels}
+        codes = codes.reshape(len(gold), -1)
+        done = (codes != CODE_MISSING) & (gold != CODE_MISSING)[:, None]
+        hits = done & (codes == gold[:, None])
+        found[_group_label(by)] = _share(hits, done), int(done.sum()), int((gold != CODE_MISSING).sum())
+        own = part["stratum"].values if strata else None
+        by_stratum.append([_share(hits[own == name], done[own == name]) for name in strata])
+    names = ("match", "n_calls", "n_items")
+    match = xr.Dataset(
+        {name: ("group", [row[k] for row in found.values()]) for k, name in enumerate(names)},
+        coords={"group": list(found)},
     )
+    if strata:
+        match["stratum_match"] = (("group", "stratum"), by_stratum)
+        match = match.assign_coords(stratum=strata)
+    return match
+
+
+def _in_order(strata: list[str]) -> list[str]:
+    names = list(dict.fromkeys(strata))
+    return [names[k] for k in natural_order(names)]
+
+
+def _share(hits: NDArray[np.bool_], done: NDArray[np.bool_]) -> float:
+    return float(hits.sum() / done.sum()) if done.any() else np.nan
 
 
 def integrity(cube: xr.Dataset) -> xr.Dataset:
@@ -73,9 +95,10 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
     -------
     Dataset, dims (group)
         ``planned``, ``completed``, ``not_called``, ``cells``, ``cells_short`` (fewer than two completed calls);
-        ``attempts`` and ``retried`` where the cube carries attempts; ``repeated_ids`` (calls that share a response id
-        with another call) where it carries ids; ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks:
-        the largest change of a class's probability from the first to the last call sent, compared within cells.
+        ``first_sent`` and ``last_sent`` (Unix time) where the cube carries times; ``attempts`` and ``retried`` where it
+        carries attempts; ``repeated_ids`` (calls that share a response id with another call) where it carries ids;
+        ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks: the largest change of a class's
+        probability from the first to the last call sent, compared within cells.
     """
     rows = []
     labels = []
@@ -91,6 +114,11 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
             "cells": int(done.size),
             "cells_short": int((done < 2).sum()),
         }
+        if "sent" in part:
+            sent = load(part["sent"])
+            row["first_sent"], row["last_sent"] = (
+                (float(np.nanmin(sent)), float(np.nanmax(sent))) if np.isfinite(sent).any() else (np.nan, np.nan)
+            )
         if "attempts" in part:
             attempts = load(part["attempts"])
             row["attempts"] = int(attempts[attempts > 0].sum())
