@@ -29,11 +29,13 @@ class Certificate:
     component : str
     tau : float
     verdict : {"below", "above", "open"}
+        ``below``: the component is less than `tau`. ``above``: it is at least `tau`. Exactly one of the two is false,
+        so looking for both costs nothing: a false certificate has probability at most `alpha` in all.
     target : str
         ``full-audit``: the value that this audit reports on all of its items. ``population``: the mean over the
         source that items were drawn from.
     alpha : float
-        Chance of a false certificate, whenever one stops.
+        Largest probability of a false certificate, whenever one stops.
     n_items : int
         Items looked at.
     stopped_at : int or None
@@ -58,8 +60,12 @@ class Certificate:
     def table(self) -> Table:
         """The certificate as a table of two columns."""
         level = f"{100 * (1 - self.alpha):g}%"
+        words = {
+            "below": f"{self.component} is below {self.tau:g}",
+            "above": f"{self.component} is {self.tau:g} or more",
+        }
         rows = (
-            ("verdict", f"{self.component} is {self.verdict} {self.tau:g}" if self.verdict != "open" else "open"),
+            ("verdict", words.get(self.verdict, "open: not decided")),
             ("target", self.target),
             ("error rate", f"{self.alpha:g}, under optional stopping"),
             ("items looked at", self.n_items),
@@ -110,7 +116,11 @@ def certify(
     Raises
     ------
     UndefinedError
-        When the component has no proven range (a component of the user's own, or an undefined one).
+        When the component is undefined, or its estimator has no proven range (panels; across-repeats pairs with missing
+        calls); for the target
+        ``population``, when items are a stratified sample: in no order are they independent draws from one source.
+    InputError
+        When `alpha`, `target` or `n_items` makes no sense.
 
     Examples
     --------
@@ -127,8 +137,13 @@ def certify(
     j = group.index(component)
     if group.reasons[j]:
         raise UndefinedError(group.reasons[j], place=f"certify {component}")
-    if not 0 < alpha < 1:
-        raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
+    _check(alpha, target, n_items, len(group.items))
+    if target == "population" and len(set(group.strata or ())) > 1:
+        raise UndefinedError(
+            "the items are a stratified sample, not independent draws from one source",
+            place=f"certify {component}",
+            remedy="certify one stratum at a time, or the value of the audit (target='full-audit')",
+        )
     bounds = _bounds(decomposition, component)
     order = np.random.Generator(np.random.Philox(seed)).permutation(len(group.items))
     values = group.values[order, j]
@@ -141,6 +156,7 @@ def certify(
             stops[side] = crossed
     verdict = min(stops, key=lambda side: stops[side]) if stops else "open"
     band = band_of(values, bounds, alpha=alpha, n_items=size)
+    fewest = least_items(tau, bounds, alpha=alpha, n_items=size) if 0 < tau < bounds.upper else None
     return Certificate(
         component=component,
         tau=tau,
@@ -149,19 +165,44 @@ def certify(
         alpha=alpha,
         n_items=len(values),
         stopped_at=stops.get(verdict),
-        least_items=least_items(tau, bounds, alpha=alpha, n_items=size) if bounds.lower < tau < bounds.upper else None,
+        # Whatever the bets, the value of an audit is known once all of its items are.
+        least_items=size if fewest is None and tau > 0 else fewest,
         lower=float(band.lower[-1]),
         upper=float(band.upper[-1]),
     )
 
 
+def _check(alpha: float, target: str, n_items: int | None, looked_at: int) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
+    if target not in ("full-audit", "population"):
+        raise InputError(f"{target!r} is not a target", place="target", remedy="choose full-audit or population")
+    if n_items is not None and (target == "population" or n_items < looked_at):
+        raise InputError(
+            f"n_items is {n_items} with {looked_at} items looked at and target {target!r}",
+            place="n_items",
+            remedy="it is the number of items of the whole audit, for target='full-audit'",
+        )
+
+
 def _bounds(decomposition: Decomposition, component: str) -> Bounds:
     group = decomposition._only
+    if decomposition.settings.pairs == "panel":
+        raise UndefinedError(
+            "panel estimates have no proven range", place=f"certify {component}", remedy="use pairs='complete'"
+        )
     counts = (group.calls.codes >= 0).sum(-1)
+    if decomposition.settings.pairs == "across-repeats" and counts.min() != counts.max():
+        raise UndefinedError(
+            "across-repeats estimates with missing calls have no proven range",
+            place=f"certify {component}",
+            remedy="use pairs='complete', or incomplete='drop-item' on a cube without those items",
+        )
     fewest = counts.min(axis=0)
     return item_bounds(
         group.design, group.components[group.index(component)], group.calls.kernel, fewest,
         pairs="across" if decomposition.settings.pairs == "across-repeats" else "complete",
+        soft=group.calls.soft is not None,
     )  # fmt: skip
 
 
@@ -187,8 +228,9 @@ def confidence_sequence(
 
     Examples
     --------
-    >>> confidence_sequence([0.0] * 150, (-0.1, 0.72))[-1].round(3).tolist()
-    [-0.003, 0.02]
+    >>> lower, upper = confidence_sequence([0.0] * 150, (-0.1, 0.72))[-1]
+    >>> bool(-0.01 < lower <= 0 < upper < 0.03)
+    True
     """
     band = band_of(values, Bounds(*bounds), alpha=alpha, n_items=n_items)
     return np.stack([band.lower, band.upper], axis=-1)

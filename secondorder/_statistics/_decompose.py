@@ -9,20 +9,26 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._design import Component, Design, Facet, standard_components
+from secondorder._design import Component, Design, Facet
 from secondorder._labels._attributes import attribute, class_labels, facets_of, group_dim, load
 from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
 from secondorder._labels._cube import groups
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
+from secondorder._statistics._calls import Calls
+from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
-from secondorder._statistics._estimate import item_values, soft_item_values
-from secondorder._statistics._group import Calls, FacetInfo, Group
+from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
+from secondorder._statistics._group import FacetInfo, Group
 from secondorder._statistics._kernel import ChosenKernel, InvalidAs, choose_kernel
+from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
-from secondorder.errors import DesignError
+from secondorder.errors import CubeError, DesignError, InputError
 
 __all__ = ["decompose"]
+
+SOFT_TOLERANCE = 1e-6
+"""Probabilities that a server prints in single precision sum to 1 up to this."""
 
 
 def decompose(
@@ -114,6 +120,8 @@ def decompose(
     (0.0625, 0.125)
     """
     check_cube(cube)
+    if pairs != "complete":
+        require_named_repeats(cube, f"pairs={pairs!r}")
     declared = _declared_facets(cube, facets)
     names = [facet.name for facet in declared]
     classes = class_labels(cube)
@@ -123,10 +131,16 @@ def decompose(
         classes,
         scores=scores,
         invalid_as=invalid,
-        bottom_occurs=bottom is not None and bool((load(cube["verdict"]) == bottom).any()),
+        bottom_occurs=bottom is not None and _occurs(cube, bottom),
         standardise=standardise,
         allow_indefinite=allow_indefinite,
     )
+    if chosen.drop_invalid and "soft" in cube:
+        raise InputError(
+            "soft verdicts are spread over the classes: no call is ⊥ as a whole",
+            place="--invalid-as missing",
+            remedy="give soft verdicts conditional on a valid one, or say what ⊥ is",
+        )
     settings = Settings(
         kernel=chosen.name,
         classes=classes,
@@ -145,6 +159,8 @@ def decompose(
         where=tuple(attribute(cube, "parent", {}).get("where", ())),
         independence=str(cube.attrs.get("independence", "untestable")),
         scores=None if scores is None else dict(scores),
+        standardise=standardise,
+        kernel_matrix=tuple(map(tuple, chosen.matrix.tolist())) if chosen.name == "user" else None,
     )
     found = tuple(
         _decompose_group(by, part, declared, components, chosen, bottom, settings) for by, part in groups(cube, names)
@@ -188,24 +204,28 @@ def _decompose_group(
     settings: Settings,
 ) -> Group:
     names = [facet.name for facet in declared]
-    verdicts = load(cube["verdict"])
-    n_invalid = 0 if bottom is None else int((verdicts == bottom).sum())
-    n_missing = int((verdicts < 0).sum())
+    given = cube
+    n_missing = int((load(cube["verdict"]) < 0).sum())
     if chosen.drop_invalid and bottom is not None:
         cube = _without_invalid(cube, bottom)
     # With one call everywhere nothing is incomplete: the plug-in is shown, and the rest is undefined with its reason.
+    # The same for a judge that has lost every call, where incomplete items are not refused: others may be complete.
     most = int(cell_counts(cube).max())
-    kept, dropped = require_cells(cube, need=min(2, most), incomplete=settings.incomplete)
+    need = min(2, most) if settings.incomplete == "drop-item" else max(1, min(2, most))
+    kept, dropped = require_cells(cube, need=need, incomplete=settings.incomplete)
     levels = {name: tuple(str(label) for label in kept[name].values) for name in names}
     crossed = [facet for facet in declared if len(levels[facet.name]) > 1]
     design = Design.from_facets(crossed, [levels[facet.name] for facet in crossed])
-    wanted = (*standard_components(design.names), *components)
+    wanted = all_components(design.names, components)
     calls = codes(kept, design.names)
-    if "soft" in kept:
-        result = soft_item_values(_soft(kept, design.names), design, wanted, chosen.matrix, settings.pairs)
-    else:
-        result = item_values(calls, design, wanted, chosen.matrix, settings.pairs)
-    parts = {name: item_values(calls, design, wanted, matrix, settings.pairs).debiased for name, matrix in chosen.parts}
+    soft = _soft(kept, design.names, calls) if "soft" in kept else None
+
+    def values(matrix: NDArray[np.float64]) -> ItemValues:
+        if soft is not None:
+            return soft_item_values(soft, design, wanted, matrix, settings.pairs)
+        return item_values(calls, design, wanted, matrix, settings.pairs)
+
+    result = values(chosen.matrix)
     n_calls = (calls >= 0).sum(-1)
     return Group(
         by=dict(by),
@@ -218,13 +238,13 @@ def _decompose_group(
         plugin_values=result.plugin,
         reasons=result.reasons,
         n_calls=int(n_calls.sum()),
-        n_invalid=n_invalid,
+        n_invalid=0 if bottom is None else int((load(given["verdict"].sel({ITEM: kept[ITEM]})) == bottom).sum()),
         n_missing=n_missing,
         items_dropped=tuple(dropped),
         repeats=(int(n_calls.min()), int(n_calls.max())),
         settings=settings,
-        calls=Calls(calls, chosen.matrix),
-        parts=parts,
+        calls=Calls(calls, chosen.matrix, soft),
+        parts={name: values(matrix).debiased for name, matrix in chosen.parts},
         notes=result.notes,
     )
 
@@ -236,10 +256,31 @@ def _without_invalid(cube: xr.Dataset, bottom: int) -> xr.Dataset:
     return cube.assign(verdict=verdict).drop_vars(["status", "reason"], errors="ignore")
 
 
-def _soft(cube: xr.Dataset, names: Sequence[str]) -> NDArray[np.float64]:
+def _occurs(cube: xr.Dataset, bottom: int) -> bool:
+    if "soft" in cube:
+        return bool((cube["soft"].isel({CLASS: bottom}) > 0).any())
+    return bool((load(cube["verdict"]) == bottom).any())
+
+
+def _soft(cube: xr.Dataset, names: Sequence[str], calls: NDArray[Any]) -> NDArray[np.float64]:
+    """Soft verdicts ``(N, L_1, ..., L_J, R, C)``, refused where they are no probabilities of the calls there are."""
     soft = cube["soft"]
     single = [dim for dim in soft.dims if dim not in (ITEM, REPEAT, CLASS, *names)]
-    return load(soft.isel(dict.fromkeys(single, 0)).transpose(ITEM, *names, REPEAT, CLASS))
+    vectors: NDArray[np.float64] = load(soft.isel(dict.fromkeys(single, 0)).transpose(ITEM, *names, REPEAT, CLASS))
+    present = ~np.isnan(vectors).all(-1)
+    if (present != (calls >= 0)).any():
+        raise CubeError(
+            f"{int((present != (calls >= 0)).sum())} calls have a verdict and no soft one, or the reverse",
+            place="soft",
+            remedy="give NaN in every class where there is no verdict, and there alone",
+        )
+    found = vectors[present]
+    if not ((found >= 0).all() and (np.abs(found.sum(-1) - 1) <= SOFT_TOLERANCE).all()):
+        worst = found[int(np.argmax(np.abs(found.sum(-1) - 1) + (found < 0).any(-1)))]
+        raise CubeError(
+            f"a soft verdict is {worst.tolist()}", place="soft", remedy="give probabilities that sum to 1 in every call"
+        )
+    return vectors
 
 
 def _info(facet: Facet, levels: tuple[str, ...], design: Design) -> FacetInfo:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondorder._statistics._settings import Covers
 from secondorder.core._call_variance import call_variance
-from secondorder.core._cells import Cells, cells_from_codes
 from secondorder.core._clusters import cluster_parts, level_errors, two_way_errors
 from secondorder.core._estimates import panel_values
 from secondorder.core._intervals import ItemErrors
-from secondorder.core._precision import double_precision
 from secondorder.core._repeat_blocks import block_variance
 
 if TYPE_CHECKING:
@@ -21,9 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["call_note", "group_errors", "item_call_variance"]
 
+ROUNDING = 1e-13
+NOT_POSITIVE = (
+    "the unbiased estimate of the call variance is not positive: the calls are too few, or too much alike, to tell it "
+    "from zero"
+)
 UPPER_BOUND_NOTE = (
-    "se_calls is the standard error over items, an upper bound: call variance has no unbiased estimate with fewer than "
-    "four calls in a cell"
+    "se_calls is the standard error over items, an upper bound in expectation: call variance has no unbiased estimate "
+    "{why}"
 )
 
 
@@ -52,7 +55,7 @@ def group_errors(group: Group, covers: Covers) -> ItemErrors:
         return _undefined(group, "errors over levels are known for complete pairs")
     if any(group.reasons):
         return _undefined(group, next(filter(None, group.reasons)))
-    parts = cluster_parts(_cells(group), group.design, group.components, group.calls.kernel, random[0])
+    parts = cluster_parts(group.calls.cells(), group.design, group.components, group.calls.kernel, random[0])
     same, distinct = np.asarray(parts.same), np.asarray(parts.distinct)
     if covers == "prompts":
         return level_errors(same.mean(0), distinct.mean(0), group.scale).errors
@@ -62,60 +65,68 @@ def group_errors(group: Group, covers: Covers) -> ItemErrors:
 def item_call_variance(group: Group) -> NDArray[np.float64]:
     """Unbiased estimate of each item's call variance, raw (it can be negative); NaN where none exists.
 
+    Complete pairs of hard verdicts: exact and linear in the cells. Across-repeats pairs and soft verdicts: from blocks
+    of repeats, whatever happens inside a block. Panels: the spread of their values.
+
     Returns
     -------
     array, shape (n_items, n_components)
     """
-    codes, kernel = group.calls.codes, group.calls.kernel
-    if group.settings.pairs == "complete":
-        return np.asarray(call_variance(_cells(group), group.design, group.components, kernel))
-    vectors = _one_hot(codes, len(kernel))
-    if group.settings.pairs == "across-repeats":
-        if codes.shape[-1] < 4:
-            return np.full(group.values.shape, np.nan)
-        found = block_variance(vectors, group.design, group.components, kernel, across=True)
-        return np.asarray(np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1))
-    panels = np.asarray(panel_values(vectors, group.design, group.components, kernel))
-    pairs = panels.shape[-2]
-    if pairs < 2:
+    calls, design, components = group.calls, group.design, group.components
+    if _no_call_variance(group):
         return np.full(group.values.shape, np.nan)
-    return np.asarray(panels.var(axis=-2, ddof=1) / pairs)
+    if group.settings.pairs == "panel":
+        panels = np.asarray(panel_values(calls.vectors(), design, components, calls.kernel))
+        return np.asarray(panels.var(axis=-2, ddof=1) / panels.shape[-2])
+    if group.settings.pairs == "complete" and calls.soft is None:
+        return np.asarray(call_variance(calls.cells(), design, components, calls.kernel))
+    across = group.settings.pairs == "across-repeats"
+    found = block_variance(calls.vectors(), design, components, calls.kernel, across=across)
+    return np.asarray(np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1))
+
+
+def call_note(group: Group) -> str | None:
+    """What a reader of a call error has to know, when it is the item error in its place."""
+    why = _no_call_variance(group)
+    shown = why and not any(group.reasons) and not all(group.item_errors.reason)
+    return UPPER_BOUND_NOTE.format(why=why) if shown else None
+
+
+def _no_call_variance(group: Group) -> str:
+    """Why the call variance of a group's macroaverages cannot be estimated; empty where it can."""
+    if group.repeats[0] < 4:
+        return "with fewer than four calls in a cell"
+    blocks = group.settings.pairs == "across-repeats" or group.calls.soft is not None
+    missing = bool((group.calls.codes < 0).any())
+    return "from blocks of repeats when calls are missing" if blocks and missing else ""
 
 
 def _call_errors(group: Group) -> ItemErrors:
     if any(group.reasons):
         return _undefined(group, next(filter(None, group.reasons)))
-    variance = item_call_variance(group)
-    n_items = len(variance)
-    total = variance.sum(0) / n_items**2
-    if np.isnan(total).all():
+    why = _no_call_variance(group)
+    if why:
         # Items as a sample carry call noise too, so their standard error bounds that of the calls from above.
-        return group.item_errors
-    negative = total < 0
-    reasons = tuple(
-        "the unbiased estimate of the call variance is negative: too few calls to tell it from zero" if flag else ""
-        for flag in negative
+        bound = group.item_errors
+        reasons = tuple(
+            text and f"call variance has no unbiased estimate {why}, and items give no bound: {text}"
+            for text in bound.reason
+        )
+        return bound._replace(reason=reasons)
+    variance = item_call_variance(group)
+    # Cells that repeat one verdict leave rounding of either sign, which would pass for a band of no width.
+    noise = np.where(np.abs(variance) <= ROUNDING * group.scale**2, 0.0, variance)
+    total = noise.sum(0) / len(variance) ** 2
+    defined = total > 0
+    se = np.sqrt(np.where(defined, total, np.nan))
+    return ItemErrors(
+        group.values.mean(0),
+        se,
+        np.where(defined, np.inf, np.nan),
+        tuple("" if flag else NOT_POSITIVE for flag in defined),
     )
-    se = np.sqrt(np.where(negative, np.nan, total))
-    return ItemErrors(group.values.mean(0), se, np.where(negative, np.nan, np.inf), reasons)
-
-
-def call_note(group: Group) -> str | None:
-    """What a reader of a call error has to know, when it is the item error in its place."""
-    fewest = group.repeats[0]
-    return UPPER_BOUND_NOTE if not any(group.reasons) and fewest < 4 else None
 
 
 def _undefined(group: Group, reason: str) -> ItemErrors:
     nothing = np.full(len(group.components), np.nan)
     return ItemErrors(group.values.mean(0), nothing, nothing, (reason,) * len(group.components))
-
-
-def _cells(group: Group) -> Cells:
-    with double_precision():
-        return cells_from_codes(group.calls.codes, len(group.calls.kernel))
-
-
-def _one_hot(codes: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    table = np.vstack([np.eye(n_classes), np.full(n_classes, np.nan)])
-    return np.asarray(table[codes])

@@ -21,6 +21,9 @@ __all__ = ["ItemValues", "item_values", "soft_item_values"]
 Floats = NDArray[np.float64]
 BLOCK_BYTES = 1 << 27
 ONE_CALL = "one call per cell: call noise is not identifiable; R >= 2 is needed"
+ONE_SOFT = "one soft verdict per cell: this is the closed form at a law, not an estimate; R >= 2 is needed"
+NO_CALL = "no call has a verdict"
+UNEQUAL = "the panel estimator needs the same repeats in every cell, and some calls are missing"
 
 
 class ItemValues(NamedTuple):
@@ -56,7 +59,7 @@ def item_values(
     most = int(present.sum(-1).max(initial=0))
     if most <= 1:
         plain = _blocks(codes, n_classes, lambda block: _plugin(block, design, components, kernel))
-        return ItemValues(np.full_like(plain, np.nan), plain, (ONE_CALL,) * len(components), ())
+        return _undefined(plain, ONE_CALL if most else NO_CALL)
     nothing = ("",) * len(components)
     if pairs == "complete":
         if is_worth_unrolling(codes, design, n_classes):
@@ -78,15 +81,12 @@ def item_values(
             lambda block: np.asarray(across_repeats(_one_hot(block, n_classes), design, components, kernel)),
         )
         return ItemValues(debiased, plain, nothing, ())
-    repeats = codes.shape[-1]
     if not present.all():
-        reason = "the panel estimator needs the same repeats in every cell, and some calls are missing"
-        return ItemValues(np.full_like(plain, np.nan), plain, (reason,) * len(components), ())
+        return _undefined(plain, UNEQUAL)
     debiased = _blocks(
         codes, n_classes, lambda block: np.asarray(panel(_one_hot(block, n_classes), design, components, kernel))
     )
-    notes = (f"panel of {repeats // 2} pairs: the last repeat of {repeats} is left over",) if repeats % 2 else ()
-    return ItemValues(debiased, plain, nothing, notes)
+    return ItemValues(debiased, plain, nothing, _left_over(codes.shape[-1]))
 
 
 def soft_item_values(
@@ -98,12 +98,23 @@ def soft_item_values(
     plain = np.asarray(plugin(cells, design, components, kernel))
     nothing = ("",) * len(components)
     if cells.n.max() <= 1:
-        reason = "one soft verdict per cell: this is the closed form at a law, not an estimate; R >= 2 is needed"
-        return ItemValues(np.full_like(plain, np.nan), plain, (reason,) * len(components), ())
-    estimator = {"complete": None, "across-repeats": across_repeats, "panel": panel}[pairs]
-    if estimator is None:
+        return _undefined(plain, ONE_SOFT if cells.n.max() else NO_CALL)
+    if pairs == "complete":
         return ItemValues(np.asarray(complete_pairs(cells, design, components, kernel)), plain, nothing, ())
-    return ItemValues(np.asarray(estimator(verdicts, design, components, kernel)), plain, nothing, ())
+    if pairs == "across-repeats":
+        return ItemValues(np.asarray(across_repeats(verdicts, design, components, kernel)), plain, nothing, ())
+    if np.isnan(verdicts).any():
+        return _undefined(plain, UNEQUAL)
+    debiased = np.asarray(panel(verdicts, design, components, kernel))
+    return ItemValues(debiased, plain, nothing, _left_over(verdicts.shape[-2]))
+
+
+def _undefined(plain: Floats, reason: str) -> ItemValues:
+    return ItemValues(np.full_like(plain, np.nan), plain, (reason,) * plain.shape[-1], ())
+
+
+def _left_over(repeats: int) -> tuple[str, ...]:
+    return (f"panel of {repeats // 2} pairs: the last repeat of {repeats} is left over",) if repeats % 2 else ()
 
 
 def _complete(codes: NDArray[Any], design: Design, components: tuple[Component, ...], kernel: Floats) -> Floats:

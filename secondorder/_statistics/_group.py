@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from secondorder._design import Component, Design
 from secondorder._labels._columns import natural_order
-from secondorder._statistics._settings import Covers, Method, Settings
+from secondorder._statistics._calls import Calls
+from secondorder._statistics._settings import COVERS, METHODS, Covers, Method, Settings, one_of
 from secondorder.core._intervals import (
     Interval,
     ItemErrors,
@@ -26,7 +27,7 @@ from secondorder.core._intervals import (
 from secondorder.core._resampling import Resampled, resample
 from secondorder.errors import InputError, UndefinedError
 
-__all__ = ["Calls", "Estimate", "FacetInfo", "Group", "Undefined"]
+__all__ = ["Estimate", "FacetInfo", "Group", "Undefined"]
 
 Floats = NDArray[np.float64]
 SE_KEYS: Mapping[str, str] = {
@@ -113,14 +114,6 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
-    """The verdicts behind a group's numbers, kept for errors that are computed on demand."""
-
-    codes: NDArray[Any]
-    kernel: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class Group:
     """Decomposition of one judge, or of the whole cube.
 
@@ -142,7 +135,8 @@ class Group:
     parts : mapping of str to array
         For a kernel that is a sum: each part's debiased values.
     n_calls, n_invalid, n_missing : int
-        Completed calls used, of them ⊥, and planned calls without completion.
+        Calls used; ⊥ among the calls of the items used (they are set aside under ``invalid="missing"``); planned calls
+        without completion, those of dropped items included.
     items_dropped : tuple of mapping
         Items left out, each with its reason.
     repeats : (int, int)
@@ -196,7 +190,7 @@ class Group:
 
     @cached_property
     def strata_codes(self) -> NDArray[np.int64] | None:
-        """Stratum of every item as a number, in natural order of the labels."""
+        """Stratum of every item as a number."""
         if self.strata is None:
             return None
         _, codes = np.unique(np.asarray(self.strata, dtype=object).astype(str), return_inverse=True)
@@ -206,6 +200,10 @@ class Group:
     def item_errors(self) -> ItemErrors:
         """Mean and standard error over items of every component (debiased)."""
         return item_errors(self.values, self.strata_codes, self.scale)
+
+    @cached_property
+    def _errors(self) -> dict[Covers, ItemErrors]:
+        return {}
 
     @cached_property
     def resampled(self) -> Resampled:
@@ -229,16 +227,18 @@ class Group:
 
     def errors(self, covers: Covers) -> ItemErrors:
         """Estimate, standard error, degrees of freedom and reasons for the randomness that is to be covered."""
-        if covers == "items":
-            return self.item_errors
-        from secondorder._statistics._errors import group_errors
+        one_of("covers", covers, COVERS)
+        if covers not in self._errors:
+            from secondorder._statistics._errors import group_errors
 
-        return group_errors(self, covers)
+            self._errors[covers] = group_errors(self, covers)
+        return self._errors[covers]
 
     def band(self, covers: Covers | None = None, method: Method | None = None, level: float | None = None) -> Interval:
         """Band of every component (debiased) for a randomness, by a method; defaults are the settings'."""
         covers = covers or self.settings.covers
         method = method or self.settings.interval
+        one_of("interval", method, METHODS)
         level = self.settings.level if level is None else level
         if not 0 < level < 1:
             raise InputError(f"{level} is not between 0 and 1", place="level", remedy="say for instance 0.95")
@@ -255,6 +255,11 @@ class Group:
             band = self._bootstrap_band(method, level)
         reasons = tuple(own or other for own, other in zip(self.reasons, band.reason, strict=True))
         return band._replace(reason=reasons)
+
+    @cached_property
+    def own_band(self) -> Interval:
+        """The band that the settings ask for."""
+        return self.band()
 
     def _bootstrap_band(self, method: Method, level: float) -> Interval:
         size = len(self.components)
@@ -278,7 +283,7 @@ class Group:
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
         """Every component with its band, under the settings."""
-        band = self.band()
+        band = self.own_band
         debiased, plugin = self.values.mean(0), self.plugin_values.mean(0)
         return tuple(
             Estimate(
@@ -299,7 +304,7 @@ class Group:
         """Every number of this group that does not exist, with its reason."""
         found: list[Undefined] = []
         item_reasons = self.item_errors.reason
-        band_reasons = self.band().reason
+        band_reasons = self.own_band.reason
         covers = self.settings.covers
         cover_reasons = item_reasons if covers == "items" else self.errors(covers).reason
         for j, name in enumerate(self.names):
@@ -307,6 +312,9 @@ class Group:
                 fields = ["estimate", "inflation", "se_items", "lower", "upper"]
                 if covers != "items":
                     fields.insert(3, SE_KEYS[covers])
+                if np.isnan(self.plugin_values[:, j]).any():
+                    fields.insert(1, "plugin")
+                fields.extend(f"parts.{part}" for part in self.parts)
                 found.extend(Undefined(name, label, self.reasons[j]) for label in fields)
                 continue
             if item_reasons[j]:
@@ -331,41 +339,29 @@ class Group:
         UndefinedError
             Under another kernel than nominal.
         """
-        if self.settings.kernel != "nominal":
-            raise UndefinedError(
-                f"agreement is the complement of nominal disagreement; the kernel is {self.settings.kernel}",
-                place="agreement",
-                remedy="decompose with kernel='nominal'",
-            )
-        mean = dict(zip(self.names, self.values.mean(0), strict=True))
-        facets = self.design.names
-        if len(facets) == 1 and len(set(self.design.weights[0])) == 1:
-            # A census draws the same level twice with probability 1/K (a list of M with 1/M): A_across leaves that out.
-            population = self.design.populations[0]
-            distinct = 1 - 1 / (len(self.design.weights[0]) if population is None else population)
-            within = float(1 - mean["call"])
-            return {"A_within": within, "A_across": float(within - mean[facets[0]] / distinct)}
-        # Moebius inversion: D_S is the total less every component inside S.
-        found = {}
-        for mask in range((1 << len(facets)) - 1, -1, -1):
-            shared = [name for j, name in enumerate(facets) if mask >> j & 1]
-            inside = sum(
-                value
-                for name, value in mean.items()
-                if name not in ("call", "total") and set(name.split(":")) <= set(shared)
-            )
-            found[_agreement_name(shared, facets)] = float(1 - (mean["total"] - inside))
-        return found
+        from secondorder._statistics._agreement import pair_agreement
+
+        return pair_agreement(self)
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Notes of the group, and of the errors that its settings ask for."""
-        if self.settings.covers != "calls":
-            return self.notes
-        from secondorder._statistics._errors import call_note
+        """Notes of the group, and of the errors and bands that its settings ask for."""
+        notes = list(self.notes)
+        band = self.own_band
+        lost = {
+            name: n
+            for name, n, reason in zip(self.names, band.undefined_draws, band.reason, strict=True)
+            if n and not reason
+        }
+        if lost:
+            counts = ", ".join(f"{name} {number}" for name, number in lost.items())
+            notes.append(f"of {self.settings.draws} draws these have no value and are left out of the band: {counts}")
+        if self.settings.covers == "calls":
+            from secondorder._statistics._errors import call_note
 
-        note = call_note(self)
-        return self.notes if note is None else (*self.notes, note)
+            note = call_note(self)
+            notes.extend([] if note is None else [note])
+        return tuple(notes)
 
     def subset(self, keep: NDArray[np.bool_]) -> Group:
         """The same decomposition on some of the items (a stratum, or the items shared with another judge)."""
@@ -379,7 +375,7 @@ class Group:
             values=self.values[chosen],
             plugin_values=self.plugin_values[chosen],
             parts={name: values[chosen] for name, values in self.parts.items()},
-            calls=Calls(self.calls.codes[chosen], self.calls.kernel),
+            calls=self.calls.of(chosen),
         )
 
     def by_stratum(self) -> dict[str, Group]:
@@ -391,10 +387,3 @@ class Group:
         labels = np.asarray(self.strata, dtype=object)
         distinct = list(dict.fromkeys(self.strata))
         return {distinct[k]: replace(self.subset(labels == distinct[k]), strata=None) for k in natural_order(distinct)}
-
-
-def _agreement_name(shared: list[str], facets: tuple[str, ...]) -> str:
-    if set(facets) == {"prompt", "order"}:
-        letters = {"prompt": "X", "order": "O"}
-        return "H_" + ("".join(letters[name] for name in ("prompt", "order") if name in shared) or "0")
-    return "H_" + (":".join(shared) or "0")

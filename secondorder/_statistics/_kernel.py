@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -70,11 +71,11 @@ def kernel(
         Class labels in order; a last class ``⊥`` stands for invalid verdicts.
     scores : mapping or sequence of float, optional
         Scores of the valid classes for ``interval``; default: the labels as numbers.
-    invalid : "class", "missing", "midpoint" or (score, penalty)
+    invalid : "class", "midpoint" or (score, penalty)
         What ⊥ means. Under ``nominal`` and ``ordinal`` it is a class; under ``interval`` it has no score and needs a
         declaration: ``midpoint``, or a score and a penalty ``>= 0``.
     standardise : bool
-        Divide ``interval`` by half the squared range of the scores.
+        Divide ``interval`` by half the squared range of the scores; the penalty of ⊥ is divided too.
 
     Returns
     -------
@@ -90,6 +91,10 @@ def kernel(
     >>> kernel("ordinal", ["bad", "fair", "good"]).values.tolist()[0]
     [0.0, 0.5, 1.0]
     """
+    if invalid == "missing":
+        raise KernelError(
+            "invalid is 'missing', which is about calls", place="kernel", remedy=f"leave {BOTTOM} out of the classes"
+        )
     chosen = choose_kernel(name, classes, scores=scores, invalid_as=invalid, standardise=standardise)
     labels = list(classes)
     return xr.DataArray(
@@ -117,8 +122,9 @@ def choose_kernel(
     ------
     KernelError
         When numeric classes come without a kernel, when ⊥ occurs under ``interval`` without a declaration, when a
-        matrix does not fit.
+        matrix does not fit, when something is declared that the kernel has no use for.
     """
+    _check_invalid_as(invalid_as)
     labels = list(classes)
     valid = [label for label in labels if label != BOTTOM]
     has_bottom = len(valid) < len(labels)
@@ -131,15 +137,11 @@ def choose_kernel(
                 remedy="say nominal (labels), ordinal (ranks) or interval (scores): the answer depends on it",
             )
         declared = "nominal"
+    if isinstance(declared, str) and declared not in NAMES:
+        raise KernelError(f"{declared!r} is not a kernel", place="--kernel", remedy=f"choose {', '.join(NAMES)}")
+    if not isinstance(declared, str) or declared != "interval":
+        _refuse_scores(declared if isinstance(declared, str) else "user's", invalid_as, scores, standardise)
     if isinstance(declared, str):
-        if declared not in NAMES:
-            raise KernelError(f"{declared!r} is not a kernel", place="--kernel", remedy=f"choose {', '.join(NAMES)}")
-        if declared != "interval" and invalid_as not in ("class", "missing"):
-            raise KernelError(
-                f"invalid-as {_show(invalid_as)} is declared under the {declared} kernel",
-                place="--invalid-as",
-                remedy="⊥ is a class there: say class (or missing, which conditions on validity)",
-            )
         if declared == "nominal":
             return ChosenKernel("nominal", nominal_kernel(len(labels)), drop, invalid_as)
         if declared == "ordinal":
@@ -147,6 +149,37 @@ def choose_kernel(
         return _interval(valid, has_bottom, scores, invalid_as, bottom_occurs, standardise)
     matrix = _aligned(declared, labels)
     return ChosenKernel("user", check_kernel(matrix, len(labels), allow_indefinite=allow_indefinite), drop, invalid_as)
+
+
+def _check_invalid_as(invalid_as: Any) -> None:
+    known = isinstance(invalid_as, str) and invalid_as in ("class", "missing", "midpoint")
+    if known or (
+        isinstance(invalid_as, tuple | list)
+        and len(invalid_as) == 2
+        and all(isinstance(part, Real) and np.isfinite(float(part)) for part in invalid_as)
+    ):
+        return
+    raise KernelError(
+        f"{invalid_as!r} is none of the choices",
+        place="--invalid-as",
+        remedy="say class, missing, midpoint, or a finite score and penalty",
+    )
+
+
+def _refuse_scores(name: str, invalid_as: InvalidAs, scores: Any, standardise: bool) -> None:
+    """A kernel without scores takes nothing that speaks of them: it would be recorded and have no effect."""
+    if invalid_as not in ("class", "missing"):
+        raise KernelError(
+            f"invalid-as {_show(invalid_as)} is declared under the {name} kernel",
+            place="--invalid-as",
+            remedy="⊥ is a class there: say class (or missing, which conditions on validity)",
+        )
+    if scores is not None or standardise:
+        raise KernelError(
+            f"{'scores are' if scores is not None else 'standardise is'} declared under the {name} kernel",
+            place="--kernel",
+            remedy="they belong to the interval kernel",
+        )
 
 
 def _interval(

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from secondorder._design import Component, Design, Facet, standard_components
+from secondorder._design import Component, Design, Facet
 from secondorder._schema import CLASS, ITEM
+from secondorder._statistics._components import all_components
 from secondorder._statistics._kernel import InvalidAs, choose_kernel
 from secondorder.core._estimates import at_law, plugin_bias_at
 from secondorder.errors import DesignError, InputError
@@ -38,7 +39,8 @@ def decompose_law(
         Class probabilities of every cell; labels of the classes in the coordinate ``class``. Without a dimension
         ``item`` it is one item.
     facets : sequence of str or Facet, optional
-        Crossed facets, with weights or kinds where declared; default: every dimension but ``item`` and ``class``.
+        Crossed facets, with weights or kinds where declared; default: every dimension but ``item`` and ``class``. One
+        with a single level is left out, as in :func:`secondorder.decompose`.
         For a random facet the result is the policy's value if the given levels are a sample from it.
     kernel, scores, invalid, standardise, allow_indefinite
         As for :func:`secondorder.decompose`.
@@ -135,14 +137,19 @@ def prepare_law(
         )
     names = [str(name) for name in law.dims if name not in (ITEM, CLASS)]
     declared = [Facet(entry) if isinstance(entry, str) else entry for entry in (names if facets is None else facets)]
-    if sorted(facet.name for facet in declared) != sorted(names):
+    # As in an analysis of verdicts, a facet with one level is left out and need not be named.
+    crossed = [name for name in names if law.sizes[name] > 1]
+    known = {facet.name for facet in declared}
+    if not set(crossed) <= known <= set(names):
         raise DesignError(
             f"facets {[facet.name for facet in declared]} are not the law's dimensions {names}",
             place="facets",
             remedy="declare every dimension but item and class",
         )
+    declared = [facet for facet in declared if facet.name in crossed]
     order = [ITEM] if ITEM in law.dims else []
-    ordered = law.transpose(*order, *(facet.name for facet in declared), CLASS)
+    plain = law.isel(dict.fromkeys(set(names) - set(crossed), 0))
+    ordered = plain.transpose(*order, *(facet.name for facet in declared), CLASS)
     array = np.asarray(ordered.values, dtype=float)
     mass = array.sum(-1)
     if not (array >= -MASS_TOLERANCE).all() or not (np.abs(mass - 1) <= MASS_TOLERANCE).all():
@@ -170,7 +177,7 @@ def prepare_law(
             place="invalid",
             remedy="give the law conditional on a valid verdict, or declare what ⊥ means",
         )
-    wanted = (*standard_components(design.names), *components)
+    wanted = all_components(design.names, components)
     return array, design, wanted, chosen.matrix, _labels(ordered, ITEM) if order else None
 
 

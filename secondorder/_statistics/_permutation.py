@@ -15,10 +15,9 @@ from secondorder._labels._results import Table, render_table
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
 from secondorder._statistics._kernel import InvalidAs
-from secondorder.core._cells import cells_from_codes
+from secondorder._statistics._repeats import require_named_repeats
 from secondorder.core._permutation import PermutationTest, benjamini_hochberg, relabelling_test
 from secondorder.core._permutation import permutation_test as shuffle_test
-from secondorder.core._precision import double_precision
 from secondorder.errors import InputError
 
 __all__ = ["Hypothesis", "TestResult", "permutation_test"]
@@ -179,6 +178,8 @@ def permutation_test(
         )
     if draws < 19:
         raise InputError(f"{draws} shuffles", place="draws", remedy="ask for at least 19 (p = .05 needs them)")
+    if hypothesis == "labels":
+        require_named_repeats(cube, "hypothesis='labels'")
     result = decompose(
         cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, incomplete=incomplete, seed=seed
     )
@@ -214,14 +215,13 @@ def _test_group(
     group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: int, together: Sequence[str]
 ) -> PermutationTest:
     components = _effects(group, facet)
-    codes, kernel = group.calls.codes, group.calls.kernel
+    kernel = group.calls.kernel
     if hypothesis == "benchmark":
         if len(group.items) < 2:
             raise InputError(
                 "one item", place="permutation_test", remedy="the benchmark hypothesis needs at least two items"
             )
-        with double_precision():
-            mean = np.asarray(cells_from_codes(codes, len(kernel)).mean)
+        mean = np.asarray(group.calls.cells().mean)
         main = tuple(component for component in components if component.name == facet)
         test = relabelling_test(mean, group.design, main, kernel, facet, seed=seed, n_draws=draws)
         # Only the main effect vanishes under this hypothesis; the interactions have no p value here.
@@ -229,7 +229,7 @@ def _test_group(
     if any(group.reasons):
         raise InputError(next(filter(None, group.reasons)), place="permutation_test")
     return shuffle_test(
-        codes, group.design, components, kernel, facet,
+        group.calls.verdicts(), group.design, components, kernel, facet,
         seed=seed, n_draws=draws, shuffled=hypothesis, together=together,
     )  # fmt: skip
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from secondorder._labels._identity import cube_digest
 from secondorder._labels._results import Table, render_table
 from secondorder._schema import REPEAT
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
+from secondorder._statistics._repeats import require_named_repeats
 from secondorder.errors import InputError
 
 __all__ = ["ReferenceReport", "compare_reference"]
@@ -83,7 +86,7 @@ def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: An
     Raises
     ------
     InputError
-        When the two share no item, their groups differ, or a component is undefined.
+        When the two share no item, are the same calls, or their groups or components differ.
 
     Examples
     --------
@@ -103,23 +106,28 @@ def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: An
     >>> so.compare_reference(cube, reference).rows[1]
     ({}, 'prompt', 2, 0.104..., 0.0625)
     """
-    truth = {_text(group.by): group for group in decompose(reference, **declaration).groups}
-    depth = reference.sizes[REPEAT]
-    even = 2 * (depth // 2)
-    contiguous = (slice(0, even // 2), slice(even // 2, even))
-    interleaved = (slice(0, even, 2), slice(1, even, 2))
+    for part in (cube, reference):
+        require_named_repeats(part, "a reference comparison")
+    if cube_digest(cube) == cube_digest(reference):
+        raise InputError("it is the cube itself", place="reference", remedy="give calls of their own")
+    if reference.sizes[REPEAT] < 4:
+        raise InputError(
+            f"it has {reference.sizes[REPEAT]} repeats", place="reference", remedy="its halves need two repeats each"
+        )
+    truth = _groups(reference, declaration)
+    depth = 2 * (reference.sizes[REPEAT] // 2)
     halves = [
-        [{_text(g.by): g for g in decompose(reference.isel({REPEAT: half}), **declaration).groups} for half in pair]
-        for pair in (contiguous, interleaved)
+        [_groups(reference.isel({REPEAT: half}), declaration) for half in pair]
+        for pair in (
+            (slice(0, depth // 2), slice(depth // 2, depth)),
+            (slice(0, depth, 2), slice(1, depth, 2)),
+        )
     ]
     whole = cube.sizes[REPEAT]
-    depths = [2**k for k in range(1, 32) if 2**k < whole]
     rows: list[tuple[Mapping[str, str], str, int, float, float]] = []
-    own: list[tuple[Mapping[str, str], str, float, float]] = []
     shared = 0
-    for r in (*depths, whole):
-        for group in decompose(cube.isel({REPEAT: slice(0, r)}), **declaration).groups:
-            label = _text(group.by)
+    for r in (*(2**k for k in range(1, 32) if 2**k < whole), whole):
+        for label, group in _groups(cube.isel({REPEAT: slice(0, r)}), declaration).items():
             if label not in truth:
                 raise InputError(
                     f"the reference has no group {label!r}", place="reference", remedy=f"it has {', '.join(truth)}"
@@ -130,10 +138,20 @@ def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: An
             plug = np.abs(group.plugin_values[mine] - other).mean(0)
             debiased = np.abs(group.values[mine] - other).mean(0)
             rows.extend((group.by, name, r, float(plug[j]), float(debiased[j])) for j, name in enumerate(group.names))
+    own: list[tuple[Mapping[str, str], str, float, float]] = []
     for label, group in truth.items():
-        errors = [np.abs(one[label].values - two[label].values).mean(0) for one, two in halves]
+        errors = [_half_to_half(one[label], two[label]) for one, two in halves]
         own.extend((group.by, name, float(errors[0][j]), float(errors[1][j])) for j, name in enumerate(group.names))
     return ReferenceReport(tuple(rows), tuple(own), shared)
+
+
+def _groups(cube: xr.Dataset, declaration: Mapping[str, Any]) -> dict[str, Group]:
+    return {_text(group.by): group for group in decompose(cube, **declaration).groups}
+
+
+def _half_to_half(one: Group, two: Group) -> NDArray[np.float64]:
+    mine, theirs = _shared(one, two)
+    return np.asarray(np.abs(one.values[mine] - two.values[theirs]).mean(0))
 
 
 def _shared(group: Group, other: Group) -> tuple[list[int], list[int]]:

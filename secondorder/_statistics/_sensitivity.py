@@ -11,6 +11,7 @@ import xarray as xr
 from secondorder._labels._attributes import class_labels, load
 from secondorder._schema import BOTTOM, CODE_MISSING, REASONS, REPEAT
 from secondorder._statistics._decompose import decompose
+from secondorder._statistics._repeats import has_named_repeats
 from secondorder.errors import CubeError
 
 __all__ = ["prefixes", "sensitivity"]
@@ -33,8 +34,10 @@ def prefixes(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     Dataset, dims (group, depth, component)
         ``scaled_excess`` is ``r * (plug-in - debiased)``: for complete blocks it does not depend on r in expectation,
         and is a fixed multiple of the call component. Items that a prefix leaves incomplete are left out there and
-        counted in ``n_items``.
+        counted in ``n_items``. Empty where repeats are numbered by row: their first ones are no sample of their own.
     """
+    if not has_named_repeats(cube):
+        return xr.Dataset()
     whole = cube.sizes[REPEAT]
     depths = [depth for depth in (2**k for k in range(1, 32)) if depth < whole]
     depths.append(whole)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from secondorder._statistics._kernel import InvalidAs
 from secondorder.errors import InputError
 
-__all__ = ["COVERS", "METHODS", "PAIRS", "Covers", "Method", "Pairs", "Settings"]
+__all__ = ["COVERS", "METHODS", "PAIRS", "Covers", "Method", "Pairs", "Settings", "one_of"]
 
 Pairs = Literal["complete", "across-repeats", "panel"]
 Covers = Literal["items", "calls", "prompts", "items+prompts"]
@@ -46,6 +46,10 @@ class Settings:
         ``untestable`` when the calls came without ids and times.
     scores : mapping, optional
         Declared scores of the interval kernel.
+    standardise : bool
+        Whether the interval kernel was divided by half the squared range of the scores.
+    kernel_matrix : tuple of tuple of float, optional
+        The user's own kernel, in the order of the classes.
     """
 
     kernel: str
@@ -65,11 +69,19 @@ class Settings:
     where: tuple[str, ...] = ()
     independence: str = "untestable"
     scores: Mapping[str, float] | None = None
+    standardise: bool = False
+    kernel_matrix: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        _one_of("pairs", self.pairs, PAIRS)
-        _one_of("covers", self.covers, COVERS)
-        _one_of("interval", self.interval, METHODS)
+        one_of("pairs", self.pairs, PAIRS)
+        one_of("covers", self.covers, COVERS)
+        one_of("interval", self.interval, METHODS)
+        if self.interval != "t" and self.covers != "items":
+            raise InputError(
+                f"a {self.interval} band covers resampled items, not {self.covers}",
+                place="--interval",
+                remedy=f"use --interval t with --covers {self.covers}",
+            )
         if not 0 < self.level < 1:
             raise InputError(f"{self.level} is not between 0 and 1", place="--level", remedy="say for instance 0.95")
         if self.draws < 100:
@@ -101,9 +113,20 @@ class Settings:
         }
         if self.scores is not None:
             plain["scores"] = dict(self.scores)
+        if self.standardise:
+            plain["standardise"] = True
+        if self.kernel_matrix is not None:
+            plain["kernel_matrix"] = [list(row) for row in self.kernel_matrix]
         return plain
 
 
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+def one_of(name: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is none of the choices of an option.
+
+    Raises
+    ------
+    InputError
+        Naming the choices.
+    """
     if value not in choices:
         raise InputError(f"{value!r} is not a choice", place=f"--{name}", remedy=f"choose {', '.join(choices)}")

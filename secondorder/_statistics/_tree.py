@@ -117,6 +117,10 @@ def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:
 
 def _components(result: Decomposition) -> xr.Dataset:
     data = result.to_dataset()
+    total = data.estimate.sel(component="total")
+    data["share"] = data.estimate / total.where(total > 0)
+    if (tau := result.settings.tau) is not None:
+        data = data.assign(above_tau=data.estimate > tau, plugin_above_tau=data.plugin > tau)
     leads = [_lead(group, result.settings.level) for group in result.groups]
     for name in _Lead._fields:
         data[name] = ("group", [getattr(lead, name) for lead in leads])

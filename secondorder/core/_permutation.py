@@ -154,7 +154,7 @@ def permutation_test(
     total = np.zeros(columns, dtype=np.int64)
     least = observed - TIES * matrix.max()
     least_mean = observed.mean(0) - TIES * matrix.max()
-    for start, block in _shuffles(rows, seed, n_draws, wide=wide):
+    for start, block in shuffles(rows, seed, n_draws, wide=wide):
         values = statistic(restore(block)).reshape(-1, items, columns)[: n_draws - start]
         means = values.mean(1)
         draws[start : start + len(values)] = means
@@ -216,7 +216,7 @@ def relabelling_test(
     draws = np.empty((n_draws, len(components)))
     pool = means.reshape(items * levels, -1)
     place = np.tile(np.arange(levels), (items, 1))
-    for start, order in _shuffles(place, seed, n_draws, wide=1 if alike else pool.shape[1]):
+    for start, order in shuffles(place, seed, n_draws, wide=1 if alike else pool.shape[1]):
         chosen = order + levels * np.arange(items)[:, None]
         average = _means_of(chosen, pool).reshape(-1, *means.shape[1:])
         if not alike:
@@ -305,7 +305,7 @@ def _statistic(
     return across if shuffled == "labels" else complete
 
 
-def _shuffles(rows: NDArray[Any], seed: int, n_draws: int, wide: int) -> Iterator[tuple[int, NDArray[Any]]]:
+def shuffles(rows: NDArray[Any], seed: int, n_draws: int, wide: int) -> Iterator[tuple[int, NDArray[Any]]]:
     """Blocks of independent shuffles of every row along its second axis, as ``(first draw, (draws, *rows.shape))``.
 
     Numbers with random upper bits and the shuffled thing in the lower ones are sorted: vectorised sorting makes that

@@ -1,4 +1,5 @@
 from . import laws as laws
+from ._bands import band_methods as band_methods
 from ._claim import Claim as Claim
 from ._claim import Expect as Expect
 from ._claim import Finding as Finding
@@ -33,6 +34,7 @@ __all__ = [
     "Study",
     "StudyResult",
     "Verdict",
+    "band_methods",
     "bias_figure",
     "declarations",
     "find_declaration",
