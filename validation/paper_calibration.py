@@ -12,6 +12,7 @@ RATIOS = {
     ("nonzero", 5): (3.27, 3.18, 2.56),
     ("nonzero", 6): (3.93, 3.83, 3.03),
 }
+# From an earlier simulation, itself uncertain by about .001.
 NEGATIVE = {5: (0.529, 0.553, 0.559), 6: (0.527, 0.550, 0.553)}
 
 
@@ -51,7 +52,7 @@ CLAIM = Claim(
         Expect("bias", "debiased", equals=0.0),
         Expect("bias", "plugin", equals="plugin_bias"),
         Expect("mse_ratio", "plugin", equals=ratio, tolerance=0.005, estimands=("prompt",)),
-        Expect("negative", "debiased", equals=negative, tolerance=0.0005, estimands=("prompt",), where={"law": "null"}),
+        Expect("negative", "debiased", equals=negative, tolerance=0.002, estimands=("prompt",), where={"law": "null"}),
     ),
     false_alarm=1e-6,
     quick_replicates=50_000,
