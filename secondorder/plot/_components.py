@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from secondorder.errors import UndefinedError
-from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, short_label, tidy
+from secondorder.plot._style import PLUGIN_GREY, colours, legend_columns, new_axes, plain, short_label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,8 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     if np.isnan(data.estimate.sel(component=parts)).any():
         raise UndefinedError("a debiased component is undefined", place="plot.components", remedy="see its reason")
     groups = data.group.values.tolist()
-    ax = new_axes(ax, (7.0, 1.2 + 0.75 * len(groups)))
+    columns = legend_columns([*map(plain, parts), "total"])
+    ax = new_axes(ax, (7.0, 1.0 + 0.2 * math.ceil((len(parts) + 1) / columns) + 0.75 * len(groups)))
     palette = colours(parts)
     for row in range(len(groups)):
         group = data.isel(group=row)
@@ -56,7 +58,7 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     ax.set_xlabel(
         f"disagreement of two calls ({data.attrs['kernel']} kernel)\nplain bar: debiased; hatched bar: plug-in"
     )
-    _legend(ax, parts, palette)
+    _legend(ax, parts, palette, columns)
     tidy(ax)
     return ax
 
@@ -82,13 +84,13 @@ def _stack(
     ax.plot([total] * 2, [y - 0.17, y + 0.17], color="#222222", linewidth=1.6, solid_capstyle="butt")
 
 
-def _legend(ax: Axes, parts: list[str], palette: dict[str, str]) -> None:
+def _legend(ax: Axes, parts: list[str], palette: dict[str, str], columns: int) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [Patch(facecolor=palette[name], label=name) for name in parts]
+    handles: list[Patch | Line2D] = [Patch(facecolor=palette[name], label=plain(name)) for name in parts]
     handles.append(Line2D([], [], color="#222222", linewidth=1.6, label="total"))
-    ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(handles), frameon=False)
+    ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False)
 
 
 def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, ax: Axes | None = None) -> Axes:
@@ -115,17 +117,18 @@ def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, a
     for y, (group, name) in enumerate(rows):
         row = data.isel(group=group).sel(component=name)
         label = short_label(str(data.group.values[group]))
-        labels.append(label if component is not None else f"{label}, {name}" if several else name)
+        labels.append(label if component is not None else f"{label}, {plain(name)}" if several else plain(name))
         if not np.isnan(row.lower):
             ax.plot([float(row.lower), float(row.upper)], [y, y], color=palette[name], linewidth=2)
         ax.plot(float(row.estimate), y, "o", color=palette[name], markersize=6)
         ax.plot(float(row.plugin), y, "D", markerfacecolor="none", markeredgecolor=PLUGIN_GREY, markersize=6)
     ax.set_yticks(range(len(rows)), labels)
-    ax.invert_yaxis()
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.locator_params(axis="x", nbins=7)
     ax.axvline(0, color="#222222", linewidth=0.8)
     attrs = data.attrs
     ax.set_xlabel(
-        f"{component or 'component'} (diamond: plug-in)\n"
+        f"{plain(component or 'component')} (diamond: plug-in)\n"
         f"dot: debiased, with {100 * attrs['level']:g}% {attrs['interval']} band over {attrs['covers']}"
     )
     tidy(ax)

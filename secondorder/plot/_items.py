@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder.errors import InputError
-from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, tidy
+from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, plain, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def items(
         if len(values):
             ax.plot([values.mean()] * 2, [row - 0.36, row + 0.36], color="#222222", linewidth=1.6)
     ax.axvline(0, color=PLUGIN_GREY, linewidth=0.8)
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), [plain(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(f"debiased value of each of {data.sizes['item']} items; black mark: their mean")
     tidy(ax)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, short_label, tidy
+from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, plain, short_label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,8 @@ def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axe
     Parameters
     ----------
     data : Dataset, dims (group, depth, component)
-        ``estimate`` and ``plugin``, as in ``/prefixes`` of the estimates.
+        ``estimate`` and ``plugin``, as in ``/prefixes`` of the estimates; with ``lower`` and ``upper`` a single judge's
+        band is shaded.
     component : str
     ax : Axes, optional
 
@@ -31,18 +32,20 @@ def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axe
     -------
     Axes
     """
-    ax = new_axes(ax, (7.0, 3.4))
+    ax = new_axes(ax, (5.0, 3.0))
     colour = colours(data.component.values.tolist())[component]
     depths = data.depth.values
     chosen = data.sel(component=component)
+    several = data.sizes["group"] > 1
     for k, label in enumerate(data.group.values.tolist()):
         marker = MARKERS[k % len(MARKERS)]
         row = chosen.isel(group=k)
-        name = short_label(label)
-        ax.plot(depths, row.estimate, marker=marker, color=colour, label=f"{name} debiased".strip())
+        if not several and "lower" in row:
+            ax.fill_between(depths, row.lower, row.upper, color=colour, alpha=0.15, linewidth=0)
+        ax.plot(depths, row.estimate, marker=marker, color=colour, label=short_label(label) if several else "debiased")
         ax.plot(
             depths, row.plugin, marker=marker, color=PLUGIN_GREY, linestyle="--", markerfacecolor="none",
-            label=f"{name} plug-in".strip(),
+            label="plug-in" if k == data.sizes["group"] - 1 else None,
         )  # fmt: skip
     ax.axhline(0, color="#222222", linewidth=0.8)
     ax.set_xscale("log", base=2)
@@ -50,7 +53,7 @@ def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axe
     ax.minorticks_off()
     ax.set_xlim(np.min(depths) / 1.15, np.max(depths) * 1.15)
     ax.set_xlabel("repeats per cell")
-    ax.set_ylabel(component)
+    ax.set_title(plain(component), fontsize="medium")
     tidy(ax)
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.legend(frameon=False, fontsize="small")
     return ax

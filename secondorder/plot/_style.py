@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PLUGIN_GREY", "colours", "new_axes", "short_label", "tidy", "to_svg"]
+__all__ = ["PLUGIN_GREY", "colours", "legend_columns", "new_axes", "plain", "short_label", "tidy", "to_svg"]
 
 # Okabe and Ito's palette: distinguishable under the common kinds of colour blindness.
 CALL = "#0072B2"
-PALETTE = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+PALETTE = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#882255", "#999999")
 PLUGIN_GREY = "#767676"
 INK = "#222222"
+LONGEST_LABEL = 40
+LEGEND_WIDTH = 80
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -50,7 +53,21 @@ def tidy(ax: Axes) -> None:
 
 def short_label(group: str) -> str:
     """A group's label without its column's name, where it has one column: ``judge = qwen`` is ``qwen``."""
-    return group.partition(" = ")[2] if group.count(" = ") == 1 else group
+    return plain(group.partition(" = ")[2] if group.count(" = ") == 1 else group)
+
+
+def plain(label: str) -> str:
+    """A label as matplotlib shows it literally, on one line, cut to what a figure can bear."""
+    text = " ".join(label.split())
+    text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    # Legends leave out what begins with an underscore.
+    return (f" {text}" if text.startswith("_") else text).replace("$", r"\$")
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """Columns of a legend above a figure of the usual width: one row if all fits."""
+    widths = [6 + len(label) for label in labels]
+    return len(labels) if sum(widths) <= LEGEND_WIDTH else max(1, LEGEND_WIDTH // max(widths))
 
 
 def to_svg(figure: Figure | Axes, *, identity: str = "secondorder") -> str:
@@ -70,7 +87,9 @@ def to_svg(figure: Figure | Axes, *, identity: str = "secondorder") -> str:
 
     target: Any = getattr(figure, "figure", None) or figure
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": identity}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": identity}), warnings.catch_warnings():
+        # Text stays text: whoever shows the figure has the glyphs, or not; here they are only measured.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         target.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return re.sub(r"^.*?(?=<svg)", "", text, count=1, flags=re.DOTALL).strip()

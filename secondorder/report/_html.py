@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from secondorder._labels._results import Section, format_number
-from secondorder.errors import StorageError
+from secondorder._labels._results import Table, format_number
+from secondorder.report._asked import asked_title, headline
 from secondorder.report._sections import sections
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["report_html", "write_report"]
+__all__ = ["report_html"]
 
-LONGEST_CELL = 400
+LONGEST_CELL = 300
 OPEN_ROWS = 30
+OPEN_TABLES = 3
+
+_NUMERIC = re.compile(r"[-+]?\d[\d.,]*( %)?|–|")
+_BANDED = re.compile(r"([-\d.]+)\n(\[.+, .+\])")
 
 
 def report_html(tree: xr.DataTree) -> str:
     """The report of an estimates tree as one HTML document.
 
-    Judges' replies, item labels and wordings are untrusted text: the template escapes all of them, and cuts a cell
-    after 400 characters with the number left out.
+    Names of audits, judges, items, strata and wordings are untrusted text: the template escapes all of them, and cuts
+    a cell after 300 characters with the number left out.
 
     Parameters
     ----------
@@ -37,26 +39,8 @@ def report_html(tree: xr.DataTree) -> str:
     -------
     str
     """
-    asked = json.loads(tree["/provenance"].attrs.get("asked", "null"))
-    name = asked["spec"]["name"] if asked else json.loads(tree["/provenance"].attrs["source"])["name"]
-    parts = list(sections(tree))
-    return _environment().get_template("report.html.j2").render(name=name, sections=parts, anchors=_anchors(parts))
-
-
-def write_report(tree: xr.DataTree, path: str | os.PathLike[str]) -> None:
-    """Write the report of an estimates tree to a file.
-
-    Raises
-    ------
-    StorageError
-        When the disk refuses.
-    """
-    try:
-        Path(path).write_text(report_html(tree), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"it cannot be written ({error.strerror})", place=str(path), remedy="make room or choose another place"
-        ) from error
+    template = _environment().get_template("report.html.j2")
+    return template.render(name=cut(asked_title(tree)), headline=cut(headline(tree)), sections=sections(tree))
 
 
 def _environment() -> Environment:
@@ -69,18 +53,27 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["cell"] = _cell
-    environment.filters["is_number"] = lambda value: isinstance(value, int | float)
-    environment.globals["open_rows"] = OPEN_ROWS
+    environment.filters.update(lines=_lines, numeric=_numeric, cut=cut)
+    environment.globals.update(open_rows=OPEN_ROWS, open_tables=OPEN_TABLES)
     return environment
 
 
-def _cell(value: Any) -> str:
+def cut(text: str) -> str:
+    """A text that a page can bear: whole, or its beginning with the number of characters left out."""
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}… ({len(text) - LONGEST_CELL} characters more)"
+
+
+def _lines(value: Any) -> tuple[str, str]:
+    """A cell's text, and the band that stands below it (else empty)."""
     text = format_number(value)
-    if len(text) <= LONGEST_CELL:
-        return text
-    return f"{text[:LONGEST_CELL]}… ({len(text) - LONGEST_CELL} characters more)"
+    banded = _BANDED.fullmatch(text)
+    return (banded[1], banded[2]) if banded else (cut(text), "")
 
 
-def _anchors(parts: list[Section]) -> list[str]:
-    return [f"section-{k}" for k in range(len(parts))]
+def _numeric(table: Table) -> list[bool]:
+    """Which columns hold numbers alone; the first holds labels."""
+    columns = [[format_number(row[k]) for row in table.rows] for k in range(len(table.columns))]
+    return [
+        k > 0 and all(_NUMERIC.fullmatch(text) or _BANDED.fullmatch(text) for text in column)
+        for k, column in enumerate(columns)
+    ]

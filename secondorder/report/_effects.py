@@ -1,0 +1,247 @@
+"""What moves the verdicts: the answer, components, prefixes, judges, strata, items."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from secondorder import plot
+from secondorder._labels._results import Figure, Section, Table
+from secondorder.report._figures import prefix_figure
+from secondorder.report._read import (
+    ALL,
+    Cell,
+    Row,
+    banded,
+    dataset,
+    facets,
+    groups,
+    number,
+    percent,
+    provenance,
+    short,
+    source,
+    value,
+)
+
+__all__ = [
+    "answer_section",
+    "comparison_section",
+    "components_section",
+    "items_section",
+    "prefixes_section",
+    "strata_section",
+]
+
+MOST_ITEM_ROWS = 200
+SAID_IN_SENTENCES = 3
+
+
+def answer_section(tree: xr.DataTree) -> Section:
+    """The result in sentences, and judges side by side."""
+    data, names = tree["/components"].to_dataset(), facets(tree)
+    found = list(groups(data))
+    said = [_said(name, row, names) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
+    said.append(
+        "Plug-in measures count call noise as an effect of the facets; the debiased estimates do not. A negative "
+        "estimate is sampling noise around a small component, shown as it is."
+    )
+    rows: list[Row] = []
+    for name, row in found:
+        largest = str(row.largest.values)
+        part = f"{source(largest)}, {percent(value(row, largest, 'share'), 0)}" if largest else "–"
+        cells: list[Cell] = [name, banded(row.sel(component="total")), part]
+        for facet in names[:2]:
+            cells += [value(row, facet), value(row, facet, "plugin")]
+        rows.append(tuple(cells))
+    columns = ["judge", "P(disagree)" if data.attrs["kernel"] == "nominal" else "mean disagreement", "largest part"]
+    columns += [text for facet in names[:2] for text in (facet, f"{facet}, plug-in")]
+    tables = (Table("", tuple(columns), tuple(rows)),) if len(found) > 1 else ()
+    return Section("The answer", "\n\n".join(said), tables)
+
+
+def _said(name: str, row: xr.Dataset, names: list[str]) -> str:
+    total = row.sel(component="total")
+    how = "disagree with probability" if row.attrs["kernel"] == "nominal" else "differ by a mean disagreement of"
+    if np.isnan(float(total.estimate)):
+        return f"{name}: the debiased components are undefined. {_sentence(str(total.reason.values))}"
+    whom = "" if name == ALL else f" to {name}"
+    lines = [f"Two calls{whom} on one item {how} {banded(total, apart=' ', digits=3)}."]
+    largest, second = str(row.largest.values), str(row.second.values)
+    if largest:
+        lead = f"{number(row.lead, 3)} [{number(row.lead_lower, 3)}, {number(row.lead_upper, 3)}]"
+        share = f"{number(value(row, largest), 3)}, {percent(value(row, largest, 'share'), 0)} of it"
+        settled = f"ahead of {source(second)} by {lead}"
+        unsettled = f"its lead over {source(second)}, {lead}, is not settled"
+        clear = float(row.lead_lower) > 0
+        lines.append(
+            f"The largest part is {source(largest)}: {share}{', ' if clear else '; '}{settled if clear else unsettled}."
+        )
+    if names and not np.isnan([value(row, facet) for facet in names]).any():
+        lines.append(
+            f"Plug-in measures would report {_ranked(row, names, 'plugin')}; debiased it is {_ranked(row, names)}."
+        )
+    return " ".join(lines)
+
+
+def _ranked(row: xr.Dataset, names: list[str], field: str = "estimate") -> str:
+    ordered = sorted(names, key=lambda facet: -value(row, facet, field))
+    return " > ".join(f"{short(facet)} {number(value(row, facet, field), 3)}" for facet in ordered)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def components_section(tree: xr.DataTree) -> Section:
+    """Every component debiased beside plug-in, with bands, inflation and what was left out."""
+    data, prefixes = tree["/components"].to_dataset(), dataset(tree, "prefixes")
+    scaled = None if prefixes is None or "scaled_excess" not in prefixes else prefixes.isel(depth=-1).scaled_excess
+    tables = []
+    for k, (name, row) in enumerate(groups(data)):
+        rows = []
+        for component in data.component.values.tolist():
+            at = row.sel(component=component)
+            cells: list[Cell] = [component, float(at.estimate), float(at.lower), float(at.upper)]
+            cells += [percent(at.share), float(at.plugin), float(at.inflation)]
+            if scaled is not None:
+                cells.append(float(scaled.isel(group=k).sel(component=component)))
+            if "above_tau" in row:
+                cells += [_above(at.estimate, at.above_tau), _above(at.plugin, at.plugin_above_tau)]
+            rows.append(tuple(cells))
+        columns = ["component", "debiased", "lower", "upper", "share", "plug-in", "inflation"]
+        columns += ["R × inflation"] if scaled is not None else []
+        columns += ["above τ", "plug-in above τ"] if "above_tau" in row else []
+        tables.append(Table(name, tuple(columns), tuple(rows), _notes(row, provenance(tree, "groups")[k])))
+    attrs = data.attrs
+    figures = []
+    if not np.isnan(data.estimate).any():
+        figures.append(Figure("Components", plot.to_svg(plot.components(data), identity="components")))
+    if data.sizes["group"] <= 2:
+        figures.append(Figure("Bands", plot.to_svg(plot.bands(data), identity="bands")))
+    text = (
+        f"Bands: {100 * float(attrs['level']):g} %, {attrs['interval']}, covering {attrs['covers']}. Inflation is "
+        "plug-in minus debiased: with the same number of calls in every cell it is an exact multiple of the call "
+        "component, in every sample, and R times it has the same mean at every R."
+    )
+    return Section("Components, debiased beside plug-in", text, tuple(tables), tuple(figures))
+
+
+def _above(estimate: xr.DataArray, above: xr.DataArray) -> str:
+    return "–" if np.isnan(float(estimate)) else "yes" if bool(above) else "no"
+
+
+def _notes(row: xr.Dataset, group: dict[str, Any]) -> tuple[str, ...]:
+    dropped = group["items_dropped"]
+    notes = [
+        f"{int(row.n_items)} items, {int(row.n_calls)} completed calls, of them {int(row.n_invalid)} ⊥; "
+        f"{int(row.n_missing)} calls without verdict."
+    ]
+    if dropped:
+        listed = "; ".join(f"{entry['item']}: {entry['reason']}" for entry in dropped[:5])
+        notes.append(f"{len(dropped)} items left out: {listed}{' …' if len(dropped) > 5 else ''}.")
+    notes.extend(f"Undefined (–): {reason}." for reason in dict.fromkeys(e["reason"] for e in group["undefined"]))
+    notes.extend(group["notes"])
+    return tuple(notes)
+
+
+def prefixes_section(tree: xr.DataTree) -> Section | None:
+    """The same estimates from the first 2, 4, 8 … repeats."""
+    data = dataset(tree, "prefixes")
+    if data is None or data.sizes.get("depth", 0) < 2:
+        return None
+    names = facets(tree)
+    tables = []
+    for name, row in groups(data):
+        rows: list[Row] = []
+        for component in ("call", *names):
+            for depth in data.depth.values.tolist():
+                at = row.sel(depth=depth, component=component)
+                values = (float(at.plugin), float(at.inflation), float(at.scaled_excess))
+                rows.append((component, depth, banded(at), *values, int(at.n_items)))
+        columns = ("component", "R", "debiased", "plug-in", "inflation", "R × inflation", "items")
+        tables.append(Table(name, columns, tuple(rows)))
+    text = (
+        "The same estimates from the first repeats alone. The plug-in falls towards the debiased value as 1/R; R times "
+        "its inflation stays level, because it is a multiple of call noise."
+    )
+    return Section("With fewer repeats", text, tuple(tables), (prefix_figure(data, names),) if names else ())
+
+
+def comparison_section(tree: xr.DataTree) -> Section | None:
+    """Judges against each other, on shared items."""
+    rankings, differences = dataset(tree, "comparison/rankings"), dataset(tree, "comparison/differences")
+    if rankings is None or differences is None:
+        return None
+
+    def called(label: str) -> str:
+        return short(label.partition(" = ")[2] or label)
+
+    def line(labels: xr.DataArray) -> str:
+        return " > ".join(called(label) for label in labels.values.tolist())
+
+    orderings: list[Row] = []
+    for name in rankings.component.values.tolist():
+        row = rankings.sel(component=name)
+        orderings.append((name, line(row.debiased), line(row.plugin), percent(row.top_differs)))
+    rows: list[Row] = []
+    for k in range(differences.sizes["difference"]):
+        at = differences.isel(difference=k)
+        names = (str(at.component.values), called(str(at.a.values)), called(str(at.b.values)))
+        rows.append((*names, banded(at), float(at.plugin)))
+    attrs = tree["/comparison"].attrs
+    note = "The last column is the share of whole-item draws in which the two measures put different judges first."
+    columns = ("component", "debiased", "plug-in", "top differs in")
+    components = tree["/components"].to_dataset()
+    figures = tuple(
+        Figure(f"{facet} by judge", plot.to_svg(plot.bands(components, component=facet), identity=f"judges-{facet}"))
+        for facet in facets(tree)
+    )
+    return Section(
+        "Judges compared",
+        f"On {attrs['n_items']} shared items; an item's values of all judges are drawn together.",
+        (
+            Table("Largest first", columns, tuple(orderings), (note, *json.loads(attrs.get("notes", "[]")))),
+            Table("Differences", ("component", "a", "b", "a - b, debiased", "plug-in"), tuple(rows)),
+        ),
+        figures,
+    )
+
+
+def strata_section(tree: xr.DataTree) -> Section | None:
+    """Components of each stratum of items."""
+    data = dataset(tree, "strata")
+    if data is None:
+        return None
+    tables = []
+    components = data.component.values.tolist()
+    for name, row in groups(data):
+        rows: list[Row] = []
+        for stratum in data.stratum.values.tolist():
+            at = row.sel(stratum=stratum)
+            rows.append((stratum, int(at.n_items), *(banded(at.sel(component=c)) for c in components)))
+        tables.append(Table(name, ("stratum", "items", *components), tuple(rows)))
+    return Section("Strata", "Debiased components of each stratum of items, with bands over its items.", tuple(tables))
+
+
+def items_section(tree: xr.DataTree) -> Section:
+    """Each item's own values."""
+    data = tree["/items"].to_dataset()
+    strata = data.stratum.values if "stratum" in data.coords else None
+    figures, tables = [], []
+    for k, (name, row) in enumerate(groups(data)):
+        figures.append(Figure(f"Items of {name}", plot.to_svg(plot.items(row), identity=f"items-{k}")))
+        order = np.argsort(-row.value.sel(component="total").fillna(-np.inf).values, kind="stable")
+        rows: list[Row] = []
+        for i in order[:MOST_ITEM_ROWS]:
+            cells: list[Cell] = [str(data.item.values[i])]
+            cells += [] if strata is None else [str(strata[i])]
+            rows.append((*cells, *(float(v) for v in row.value.values[i])))
+        note = (f"The first {MOST_ITEM_ROWS} of {data.sizes['item']} items.",) if len(order) > MOST_ITEM_ROWS else ()
+        columns = ["item", *([] if strata is None else ["stratum"]), *data.component.values.tolist()]
+        tables.append(Table(f"{name}: items by total disagreement", tuple(columns), tuple(rows), note))
+    text = "Each item's own debiased values: one dot per item, and the mean of all as a black mark."
+    return Section("Items", text, tuple(tables), tuple(figures))

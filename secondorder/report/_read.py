@@ -1,0 +1,93 @@
+"""What the sections share: parts of the estimates tree, names of groups, numbers as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from secondorder._labels._results import format_number
+
+__all__ = [
+    "ALL",
+    "Cell",
+    "Row",
+    "banded",
+    "dataset",
+    "facets",
+    "groups",
+    "number",
+    "percent",
+    "provenance",
+    "short",
+    "source",
+    "value",
+]
+
+Cell = str | int | float | None
+Row = tuple[Cell, ...]
+ALL = "all calls"
+LONGEST_NAME = 80
+
+
+def dataset(tree: xr.DataTree, name: str) -> xr.Dataset | None:
+    """A part of the tree; None where it is absent or empty."""
+    try:
+        data: xr.Dataset = tree[f"/{name}"].to_dataset()
+    except KeyError:
+        return None
+    return data if data.variables or data.attrs else None
+
+
+def provenance(tree: xr.DataTree, name: str) -> Any:
+    """One of the JSON texts of ``/provenance``; None where it is absent."""
+    return json.loads(tree["/provenance"].attrs.get(name, "null"))
+
+
+def groups(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """Every group with the name that the report calls it by: ``judge = qwen`` is ``qwen``."""
+    for k, label in enumerate(data.group.values.tolist()):
+        name = label.partition(" = ")[2] if label.count(" = ") == 1 else label
+        yield short(name) or ALL, data.isel(group=k)
+
+
+def short(name: str) -> str:
+    """A name that a sentence or a heading can bear."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def facets(tree: xr.DataTree) -> list[str]:
+    """Main effects, in the order of the components."""
+    names = [str(name) for name in tree["/components"].component.values]
+    return [name for name in names if name not in ("call", "total") and ":" not in name]
+
+
+def value(row: xr.Dataset, component: str, field: str = "estimate") -> float:
+    """A field of one component."""
+    return float(row[field].sel(component=component))
+
+
+def number(x: Any, digits: int = 4) -> str:
+    """A number as text; ``–`` where it is undefined."""
+    return format_number(float(x), digits)
+
+
+def percent(x: Any, digits: int = 1) -> str:
+    """A share as text."""
+    return "–" if np.isnan(float(x)) else f"{100 * float(x):.{digits}f} %"
+
+
+def banded(row: xr.Dataset, *, apart: str = "\n", digits: int = 4) -> str:
+    """Estimate with its band; in a table cell the band stands below (`apart` is a new line)."""
+    text = number(row.estimate, digits)
+    if np.isnan(float(row.lower)) or np.isnan(float(row.upper)):
+        return text
+    return f"{text}{apart}[{number(row.lower, digits)}, {number(row.upper, digits)}]"
+
+
+def source(component: str) -> str:
+    """A component in running text."""
+    return "call noise" if component == "call" else short(component)
