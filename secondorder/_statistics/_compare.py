@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isclose
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Table, render_table
+from secondorder._statistics._comparable import (
+    differing_declarations,
+    label_of,
+    refuse_other_declarations,
+    shared_strata,
+)
 from secondorder._statistics._group import Group, Undefined
 from secondorder.core._intervals import (
     bca_interval,
@@ -20,9 +27,13 @@ from secondorder.core._intervals import (
     t_interval,
 )
 from secondorder.core._resampling import resample
-from secondorder.errors import InputError
 
 __all__ = ["Comparison", "Difference", "Ranking", "compare_groups"]
+
+SHOWN = 3
+"""Groups that a table's ordering names."""
+
+TOP_DIFFERS = "top differs: share of whole-item draws in which the two measures put different groups first"
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Difference:
     estimate, plugin : float
         Debiased and plug-in difference ``a - b``.
     lower, upper : float
-        Band over items, both groups' values of an item drawn together.
+        Band over items, whatever the bands of the groups cover: both groups' values of an item are drawn together.
     reason : str
         Why something is undefined.
     """
@@ -60,10 +71,14 @@ class Ranking:
     ----------
     component : str
     debiased, plugin : tuple of mapping
-        Groups in falling order.
+        Groups in falling order, those with equal values in the order in which they were given; empty where a group has
+        no value.
     top_differs : float
-        Share of whole-item draws in which the two measures put different groups first; NaN where undefined.
+        Share of whole-item draws in which the two measures put different groups first; NaN where undefined. Groups that
+        share the first place are all first.
     reason : str
+    debiased_values, plugin_values : tuple of float
+        Values of the groups, in the same order.
     """
 
     component: str
@@ -71,6 +86,8 @@ class Ranking:
     plugin: tuple[Mapping[str, str], ...]
     top_differs: float
     reason: str = ""
+    debiased_values: tuple[float, ...] = ()
+    plugin_values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +105,8 @@ class Comparison:
         Every component.
     level : float
     method : str
+    notes : tuple of str
+        In what the groups differ besides their verdicts.
     """
 
     n_items: int
@@ -96,6 +115,7 @@ class Comparison:
     rankings: tuple[Ranking, ...]
     level: float
     method: str
+    notes: tuple[str, ...] = ()
 
     @property
     def undefined(self) -> tuple[Undefined, ...]:
@@ -103,16 +123,19 @@ class Comparison:
         found: list[Undefined] = []
         for difference in self.differences:
             if difference.reason:
-                pair = f"{_label(difference.a)} - {_label(difference.b)}"
-                fields = ("estimate", "lower", "upper") if np.isnan(difference.estimate) else ("lower", "upper")
+                pair = f"{label_of(difference.a)} - {label_of(difference.b)}"
+                fields = [name for name in ("estimate", "plugin") if np.isnan(getattr(difference, name))]
                 found.extend(
-                    Undefined(difference.component, f"differences[{pair}].{name}", difference.reason) for name in fields
+                    Undefined(difference.component, f"differences[{pair}].{name}", difference.reason)
+                    for name in (*fields, "lower", "upper")
                 )
-        found.extend(
-            Undefined(ranking.component, "rankings.top_differs", ranking.reason)
-            for ranking in self.rankings
-            if ranking.reason
-        )
+        for ranking in self.rankings:
+            if ranking.reason:
+                fields = [name for name in ("debiased", "plugin") if not getattr(ranking, name)]
+                found.extend(
+                    Undefined(ranking.component, f"rankings.{name}", ranking.reason)
+                    for name in (*fields, "top_differs")
+                )
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,6 +166,8 @@ class Comparison:
         }
         if self.undefined:
             plain["undefined"] = [entry.to_dict() for entry in self.undefined]
+        if self.notes:
+            plain["notes"] = list(self.notes)
         return plain
 
     def tables(self) -> tuple[Table, ...]:
@@ -154,20 +179,24 @@ class Comparison:
             tuple(
                 (
                     r.component,
-                    " > ".join(_label(by) for by in r.debiased[:3]) + (" > …" if len(r.debiased) > 3 else ""),
-                    " > ".join(_label(by) for by in r.plugin[:3]) + (" > …" if len(r.plugin) > 3 else ""),
+                    _ordering(r.debiased, r.debiased_values),
+                    _ordering(r.plugin, r.plugin_values),
                     r.top_differs,
                 )
                 for r in self.rankings
             ),
-            ("top differs: share of whole-item draws in which the two measures put different groups first",),
+            (TOP_DIFFERS, *self.notes),
         )
         differences = Table(
             "Differences a - b",
-            ("component", "a", "b", "debiased", "plug-in", f"{level} {self.method} band", ""),
+            ("component", "a", "b", "debiased", "plug-in", "lower", "upper"),
             tuple(
-                (d.component, _label(d.a), _label(d.b), d.estimate, d.plugin, d.lower, d.upper)
+                (d.component, label_of(d.a), label_of(d.b), d.estimate, d.plugin, d.lower, d.upper)
                 for d in self.differences
+            ),
+            (
+                f"lower, upper: {level} band ({self.method}, items)",
+                *(f"– {reason}" for reason in dict.fromkeys(d.reason for d in self.differences if d.reason)),
             ),
         )
         return orderings, differences
@@ -182,32 +211,19 @@ def compare_groups(groups: Sequence[Group]) -> Comparison | str:
     Raises
     ------
     InputError
-        When the groups were decomposed under different components or kernels, or an item changes its stratum.
+        When the groups were decomposed under different components, kernels or kinds of facets, or an item changes its
+        stratum.
     """
     first = groups[0]
     for other in groups[1:]:
-        if other.names != first.names:
-            raise InputError(
-                f"components {list(other.names)} of {_label(other.by)} differ from {list(first.names)}",
-                place="compare",
-                remedy="decompose every group with the same facets",
-            )
-        if not np.array_equal(other.calls.kernel, first.calls.kernel) or (
-            other.settings.classes != first.settings.classes
-        ):
-            raise InputError(
-                f"{_label(other.by)} was decomposed under another kernel or other classes than {_label(first.by)}",
-                place="compare",
-                remedy="declare the same classes and kernel",
-            )
+        refuse_other_declarations(first, other)
     common = set(first.items).intersection(*(other.items for other in groups[1:]))
     shared = [item for item in first.items if item in common]
     if not shared:
         return "the groups share no item"
     rows = [_rows(group, shared) for group in groups]
     settings = first.settings
-    strata = first.strata_codes
-    strata = None if strata is None else strata[rows[0]]
+    strata = shared_strata(groups, rows)
     debiased = np.stack([group.values[index] for group, index in zip(groups, rows, strict=True)])
     plugin = np.stack([group.plugin_values[index] for group, index in zip(groups, rows, strict=True)])
     return Comparison(
@@ -217,6 +233,7 @@ def compare_groups(groups: Sequence[Group]) -> Comparison | str:
         _rankings(groups, debiased, plugin, strata),
         settings.level,
         settings.interval,
+        differing_declarations(groups),
     )
 
 
@@ -289,24 +306,38 @@ def _rankings(
     differs = ~(top[:, 0] & top[:, 1]).any(axis=1)
     found = []
     for j, name in enumerate(names):
+        by_debiased, by_plugin = (_order(values[:, :, j].mean(1), tie) for values in (debiased, plugin))
         found.append(
             Ranking(
                 name,
-                _order(groups, debiased[:, :, j].mean(1)),
-                _order(groups, plugin[:, :, j].mean(1)),
+                tuple(groups[i].by for i in by_debiased),
+                tuple(groups[i].by for i in by_plugin),
                 float("nan") if reasons[j] else float(differs[:, j].mean()),
                 reasons[j],
+                tuple(float(debiased[i, :, j].mean()) for i in by_debiased),
+                tuple(float(plugin[i, :, j].mean()) for i in by_plugin),
             )
         )
     return tuple(found)
 
 
-def _order(groups: Sequence[Group], values: NDArray[np.float64]) -> tuple[Mapping[str, str], ...]:
-    return tuple(groups[i].by for i in np.argsort(-values, kind="stable"))
+def _order(values: NDArray[np.float64], tie: float) -> list[int]:
+    """Positions from the largest value to the smallest, equal ones as they stand; none where a value is undefined."""
+    if np.isnan(values).any():
+        return []
+    # Equal values may differ in their last digit, which must not decide.
+    rounded = np.round(values / tie) if tie > 0 else values
+    return [int(i) for i in np.argsort(-rounded, kind="stable")]
 
 
-def _label(by: Mapping[str, str]) -> str:
-    return ", ".join(by.values()) if by else "all"
+def _ordering(groups: Sequence[Mapping[str, str]], values: Sequence[float]) -> str:
+    if not groups:
+        return "–"
+    text = label_of(groups[0])
+    for k in range(1, min(len(groups), SHOWN)):
+        equal = isclose(values[k], values[k - 1], rel_tol=1e-9, abs_tol=1e-12)
+        text += f" {'=' if equal else '>'} {label_of(groups[k])}"
+    return text + (" > …" if len(groups) > SHOWN else "")
 
 
 def _number(value: float) -> float | None:

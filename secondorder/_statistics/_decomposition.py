@@ -282,9 +282,10 @@ class Decomposition:
         least, most = group.repeats
         facets = " x ".join(f"{len(info.levels)} {name}" for name, info in group.facets.items())
         calls = f"{least}" if least == most else f"{least}-{most}"
+        invalid = f"{group.n_invalid} ⊥" + (" set aside" if settings.invalid_as == "missing" else "")
         title = (f"{_by_text(group.by)}: " if group.by else "") + (
             f"{len(group.items)} items{' x ' if facets else ''}{facets} x {calls} calls; "
-            f"{group.n_calls} completed, {group.n_invalid} ⊥, {group.n_missing} missing"
+            f"{group.n_calls} completed, {invalid}, {group.n_missing} missing"
         )
         notes = [f"lower, upper: {band}; kernel {settings.kernel}, pairs {settings.pairs}"]
         if group.items_dropped:
@@ -325,7 +326,8 @@ def compare(a: Decomposition, b: Decomposition, *more: Decomposition) -> Compari
     ----------
     a, b, *more : Decomposition
         Under the same facets, classes and kernel. Groups without labels of their own are called by their position.
-        The band's level, method and seed are those of `a`.
+        The band's level, method and seed are those of `a`; it covers items. Other levels of a fixed facet, or other
+        pairs of calls, are noted.
 
     Returns
     -------
@@ -360,11 +362,23 @@ def compare(a: Decomposition, b: Decomposition, *more: Decomposition) -> Compari
     labels = [_by_text(group.by) for group in groups]
     if len(set(labels)) < len(labels) or "" in labels:
         groups = [replace(group, by={**group.by, "decomposition": str(k + 1)}) for k, group in enumerate(groups)]
-    groups = [replace(group, settings=a.settings) for group in groups]
+    groups = [replace(group, settings=_bands_of(group.settings, a.settings)) for group in groups]
     found = compare_groups(groups)
     if isinstance(found, str):
         raise InputError(found, place="compare", remedy="give decompositions of the same items")
     return found
+
+
+def _bands_of(settings: Settings, other: Settings) -> Settings:
+    """The settings with another's bands."""
+    return replace(
+        settings,
+        covers=other.covers,
+        interval=other.interval,
+        level=other.level,
+        draws=other.draws,
+        seed=other.seed,
+    )
 
 
 def _flags(estimate: Estimate, tau: float) -> str:

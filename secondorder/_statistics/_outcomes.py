@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from secondorder._labels._attributes import class_labels, load
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import groups
-from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
+from secondorder._schema import CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
 
 __all__ = ["gold_match", "integrity", "outcome_counts"]
 
@@ -97,8 +97,9 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
         ``planned``, ``completed``, ``not_called``, ``cells``, ``cells_short`` (fewer than two completed calls);
         ``first_sent`` and ``last_sent`` (Unix time) where the cube carries times; ``attempts`` and ``retried`` where it
         carries attempts; ``repeated_ids`` (calls that share a response id with another call) where it carries ids;
-        ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks: the largest change of a class's
-        probability from the first to the last call sent, compared within cells.
+        ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks: the change of a class's probability from
+        the first to the last call sent, by a line fitted within cells, for the class whose change is the most standard
+        errors from 0 (the most of as many tries as there are classes).
     """
     rows = []
     labels = []
@@ -138,9 +139,10 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
 
 
 def _drift(codes: NDArray[Any], rank: NDArray[Any], classes: tuple[str, ...]) -> dict[str, Any]:
-    """Largest slope of a class's indicator on send rank (scaled to the whole run), both centred within cells."""
+    """Steepest slope of a class's indicator on send rank (scaled to the whole run), both centred within cells."""
     done = codes != CODE_MISSING
-    span = float(rank.max() - rank.min()) or 1.0
+    span = float(np.ptp(rank[done])) if done.any() else 0.0
+    span = span or 1.0
     time = _centred(np.where(done, rank / span, 0.0), done)
     weight = float((time**2).sum())
     best = {"drift": np.nan, "drift_se": np.nan, "drift_class": ""}
@@ -150,11 +152,12 @@ def _drift(codes: NDArray[Any], rank: NDArray[Any], classes: tuple[str, ...]) ->
     for code, label in enumerate(classes):
         hit = _centred(np.where(done, codes == code, 0.0), done)
         slope = float((time * hit).sum()) / weight
-        residual = float(((time * (hit - slope * time)) ** 2).sum()) ** 0.5 / weight
-        z = abs(slope) / residual if residual > 0 else 0.0
+        # Centring ties the residuals of a cell to each other: cells are the independent units, not calls.
+        se = float(((time * (hit - slope * time)).sum(-1) ** 2).sum()) ** 0.5 / weight
+        z = abs(slope) / se if se > 0 else 0.0
         if z > largest:
             largest = z
-            best = {"drift": slope, "drift_se": residual, "drift_class": BOTTOM if label == BOTTOM else label}
+            best = {"drift": slope, "drift_se": se, "drift_class": label}
     return best
 
 

@@ -32,9 +32,10 @@ def prefixes(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     Returns
     -------
     Dataset, dims (group, depth, component)
-        ``scaled_excess`` is ``r * (plug-in - debiased)``: for complete blocks it does not depend on r in expectation,
-        and is a fixed multiple of the call component. Items that a prefix leaves incomplete are left out there and
-        counted in ``n_items``. Empty where repeats are numbered by row: their first ones are no sample of their own.
+        ``scaled_excess`` is ``r * (plug-in - debiased)``: for complete blocks it does not depend on r in expectation;
+        with equal weights and complete pairs it is a fixed multiple of the call component. Items that a prefix leaves
+        incomplete are left out there and counted in ``n_items``. Empty where repeats are numbered by row: their first
+        ones are no sample of their own.
     """
     if not has_named_repeats(cube):
         return xr.Dataset()
@@ -53,7 +54,8 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     """Estimates under each rule that applies: as declared, ⊥ as tie, ⊥ dropped, timeouts as ⊥.
 
     Dropping ⊥ conditions on a valid verdict and is no estimator of the declared components: the line shows how much
-    hangs on the rule.
+    hangs on the rule. Where the interval kernel has no declared place for ⊥, timeouts stand at the midpoint. Soft
+    verdicts have no ⊥ to recode: they stand as declared.
 
     Returns
     -------
@@ -61,7 +63,9 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     """
     classes = class_labels(cube)
     rules: dict[str, tuple[xr.Dataset, dict[str, Any]]] = {"as declared": (cube, {})}
-    bottom = len(classes) - 1 if classes[-1] == BOTTOM else None
+    declared = options.get("invalid", "class")
+    known = classes[-1] == BOTTOM and declared != "missing" and "soft" not in cube
+    bottom = len(classes) - 1 if known else None
     codes = load(cube["verdict"])
     if bottom is not None and (codes == bottom).any():
         tie = next((k for k, label in enumerate(classes) if label.lower() == "tie"), None)
@@ -71,7 +75,10 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     if bottom is not None and "reason" in cube:
         timed_out = load(cube["reason"]) == REASONS.index("timeout")
         if timed_out.any():
-            rules["timeouts as ⊥"] = (_recoded(cube, np.where(timed_out, bottom, codes)), {})
+            placed = options.get("kernel") == "interval" and declared == "class"
+            label = "timeouts as ⊥ at the midpoint" if placed else "timeouts as ⊥"
+            recoded = _recoded(cube, np.where(timed_out, bottom, codes))
+            rules[label] = (recoded, {"invalid": "midpoint"} if placed else {})
     found = {}
     for rule, (changed, more) in rules.items():
         part = _decompose_or_none(changed, {**options, **more})

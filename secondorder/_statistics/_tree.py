@@ -13,6 +13,7 @@ import xarray as xr
 
 from secondorder._atomic import write_bytes
 from secondorder._design import standard_components
+from secondorder._labels._columns import natural_order
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
 from secondorder._statistics._decompose import decompose
@@ -117,7 +118,7 @@ def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:
 
 def _components(result: Decomposition) -> xr.Dataset:
     data = result.to_dataset()
-    total = data.estimate.sel(component="total")
+    total = data.estimate.sel(component="total", drop=True)
     data["share"] = data.estimate / total.where(total > 0)
     if (tau := result.settings.tau) is not None:
         data = data.assign(above_tau=data.estimate > tau, plugin_above_tau=data.plugin > tau)
@@ -128,7 +129,11 @@ def _components(result: Decomposition) -> xr.Dataset:
 
 
 class _Lead(NamedTuple):
-    """The largest component, and the band of its difference to the next: is the order of the sources settled?"""
+    """The two largest components, total aside, and the band over items of their difference.
+
+    Both are the largest of this sample: the band is that of two components named beforehand, and where the second and
+    the third are close it says nothing of the third.
+    """
 
     largest: str = ""
     second: str = ""
@@ -166,7 +171,11 @@ def _strata(result: Decomposition) -> xr.Dataset:
     if not found:
         return xr.Dataset()
     wanted = ["estimate", "plugin", "lower", "upper", "n_items"]
-    return xr.concat([part[wanted] for part in found], dim="group", join="outer", coords="minimal", compat="override")
+    joined = xr.concat([part[wanted] for part in found], dim="group", join="outer", coords="minimal", compat="override")
+    # A judge without items of a stratum has none there, and no numbers.
+    counted = joined.assign(n_items=joined.n_items.fillna(0).astype(int))
+    labels = counted.stratum.values.tolist()
+    return counted.sel(stratum=[labels[k] for k in natural_order(labels)])
 
 
 def _items(result: Decomposition) -> xr.Dataset:
@@ -195,16 +204,22 @@ def _comparison(result: Decomposition) -> dict[str, xr.Dataset]:
     )
     for name in ("a", "b"):
         differences[name] = ("difference", [_text(getattr(entry, name)) for entry in compared.differences])
+    unknown = ["–"] * len(result.groups)
     rankings = xr.Dataset(
         {
-            "debiased": (("component", "place"), [[_text(by) for by in entry.debiased] for entry in compared.rankings]),
-            "plugin": (("component", "place"), [[_text(by) for by in entry.plugin] for entry in compared.rankings]),
+            **{
+                measure: (
+                    ("component", "place"),
+                    [[_text(by) for by in getattr(entry, measure)] or unknown for entry in compared.rankings],
+                )
+                for measure in ("debiased", "plugin")
+            },
             "top_differs": ("component", [entry.top_differs for entry in compared.rankings]),
         },
         coords={"component": [entry.component for entry in compared.rankings]},
     )
     return {
-        "comparison": xr.Dataset(attrs={"n_items": compared.n_items}),
+        "comparison": xr.Dataset(attrs={"n_items": compared.n_items, "notes": json.dumps(compared.notes)}),
         "comparison/differences": differences,
         "comparison/rankings": rankings,
     }
