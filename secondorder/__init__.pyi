@@ -2,6 +2,7 @@
 
 from . import core as core
 from . import errors as errors
+from . import interop as interop
 from . import plot as plot
 from . import simulate as simulate
 from . import testing as testing
@@ -36,6 +37,6 @@ from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias
 from ._statistics._permutation import TestResult as TestResult
 from ._statistics._permutation import permutation_test as permutation_test
-from ._statistics._planning import Budget as Budget
+from ._statistics._budget import Budget as Budget
 from ._statistics._planning import budget as budget
 from ._statistics._reference import compare_reference as compare_reference

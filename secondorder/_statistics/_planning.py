@@ -1,164 +1,32 @@
-"""How many items and repeats to ask for: standard errors over designs, from a pilot or a law."""
+"""How many items, levels and repeats to ask for: from a pilot or a law to a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, render_table
+from secondorder._design import Component, Design
+from secondorder._statistics._budget import Budget, Plan
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._errors import item_call_variance
 from secondorder._statistics._group import Group
 from secondorder._statistics._law import prepare_law
-from secondorder.core._call_variance import Planning, planning, planning_at, variance_at_depth
-from secondorder.core._cells import cells_from_codes
+from secondorder.core._call_variance import Planning, planning, planning_at
+from secondorder.core._cells import Cells
+from secondorder.core._clusters import cluster_parts, two_way_errors
 from secondorder.core._estimates import at_law, plugin_bias_at
-from secondorder.core._precision import double_precision
 from secondorder.errors import InputError, UndefinedError
 
-__all__ = ["Budget", "Plan", "budget"]
+__all__ = ["budget"]
 
-REPEATS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
-FEWEST_ITEMS = 2
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A design and what it would give.
-
-    Attributes
-    ----------
-    goal : str
-        What it is the answer to.
-    items, repeats, calls : int
-        ``calls = items * cells * repeats``.
-    component : str
-    se : float
-        Predicted standard error of the component's macroaverage.
-    inflation : float
-        Plug-in minus truth at that number of repeats.
-    """
-
-    goal: str
-    items: int
-    repeats: int
-    calls: int
-    component: str
-    se: float
-    inflation: float
-
-
-@dataclass(frozen=True, eq=False)
-class Budget:
-    """Predicted standard errors over designs, and the designs that meet what was asked.
-
-    Attributes
-    ----------
-    components : tuple of str
-    cells : int
-        Cells per item.
-    between : array, shape (n_components,)
-        Variance of the items' true values; 0 where the pilot's estimate was negative (see ``notes``).
-    alpha, beta, gamma : array, shape (n_components,)
-        Mean over items of the coefficients of call variance, ``alpha / R + beta / (R (R - 1)) + gamma / R**2``.
-    unit_inflation : array, shape (n_components,)
-        Plug-in bias at one call per cell; at R it is this over R.
-    population : int or None
-        Items of the list that the pilot's items are a sample of; None: the list is unlimited.
-    plans : tuple of Plan
-    notes : tuple of str
-    """
-
-    components: tuple[str, ...]
-    cells: int
-    between: Floats
-    alpha: Floats
-    beta: Floats
-    gamma: Floats
-    unit_inflation: Floats
-    population: int | None = None
-    plans: tuple[Plan, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def se(self, component: str, *, items: int, repeats: int) -> float:
-        """Predicted standard error of a component's macroaverage with `items` items and `repeats` calls a cell."""
-        j = self._index(component)
-        return float(self._variance(items, repeats)[j] ** 0.5)
-
-    def _index(self, component: str) -> int:
-        if component not in self.components:
-            raise InputError(
-                f"there is no component {component!r}", place="budget", remedy=f"choose {', '.join(self.components)}"
-            )
-        return self.components.index(component)
-
-    def _variance(self, items: int, repeats: int) -> Floats:
-        noise = variance_at_depth(Planning(self.alpha, self.beta, self.gamma), repeats)
-        share = 1.0 if self.population is None else 1 - items / self.population
-        return np.asarray(share * self.between + noise) / items
-
-    def to_dataset(self, *, items: Sequence[int] = (25, 50, 100, 200, 400, 800)) -> xr.Dataset:
-        """Standard errors over a grid of designs (dims ``items, repeats, component``)."""
-        sizes = [n for n in items if self.population is None or n <= self.population]
-        values = [[np.sqrt(self._variance(n, r)) for r in REPEATS] for n in sizes]
-        return xr.Dataset(
-            {
-                "se": (("items", "repeats", "component"), np.array(values)),
-                "calls": (("items", "repeats"), np.outer(sizes, REPEATS) * self.cells),
-                "inflation": (("repeats", "component"), self.unit_inflation / np.array(REPEATS)[:, None]),
-            },
-            coords={"items": list(sizes), "repeats": list(REPEATS), "component": list(self.components)},
-        )
-
-    def tables(self) -> tuple[Table, ...]:
-        """The designs asked for, and a grid of standard errors."""
-        found = []
-        if self.plans:
-            columns = ("goal", "items", "repeats", "calls", "component", "SE", "plug-in inflation")
-            rows = tuple((p.goal, p.items, p.repeats, p.calls, p.component, p.se, p.inflation) for p in self.plans)
-            found.append(Table("Designs", columns, rows))
-        grid = self.to_dataset()
-        shown = [r for r in (2, 4, 8, 16) if r in REPEATS]
-        for name in self.components:
-            rows_of = tuple(
-                (int(n), *(float(grid.se.sel(items=n, repeats=r, component=name)) for r in shown))
-                for n in grid["items"].values
-            )
-            found.append(Table(f"SE of {name}", ("items", *(f"R = {r}" for r in shown)), rows_of))
-        return tuple(found)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, schema ``secondorder.budget/1``."""
-        grid = self.to_dataset()
-        return {
-            "schema": "secondorder.budget/1",
-            "cells": self.cells,
-            "population": self.population,
-            "plans": [asdict(plan) for plan in self.plans],
-            "grid": [
-                {
-                    "component": name,
-                    "items": int(n),
-                    "repeats": int(r),
-                    "calls": int(n) * int(r) * self.cells,
-                    "se": float(grid.se.sel(items=n, repeats=r, component=name)),
-                }
-                for name in self.components
-                for n in grid["items"].values
-                for r in grid["repeats"].values
-            ],
-            "notes": list(self.notes),
-        }
-
-    def __str__(self) -> str:
-        tables = self.tables()
-        return "\n\n".join([*(render_table(table) for table in tables), *self.notes])
 
 
 def budget(
@@ -169,15 +37,19 @@ def budget(
     power: Mapping[str, tuple[float, float]] | None = None,
     component: str | None = None,
     population: int | None = None,
+    least_items: int = 10,
     alpha: float = 0.05,
     **declaration: Any,
 ) -> Budget:
-    """Numbers of items and repeats to ask for.
+    """Numbers of items, repeats and, for a random facet, levels to ask for.
 
     With the facets fixed, the variance of a macroaverage is ``(phi * between + noise(R)) / N``: `between` is the
     variance of the items' true values, ``noise(R)`` the mean call variance of an item, known exactly at every R from
     three coefficients, and ``phi`` is 1 for items from an unlimited source and ``1 - N / N_list`` for items from a
-    list.
+    list. The number of levels of a fixed facet is no matter of planning: it is part of what is asked.
+
+    With one random facet, whose K levels serve all items, a part of the variance falls with K alone. Its three
+    variances (items, levels, both) are those of the two-way standard error, and the prediction is of first order.
 
     Parameters
     ----------
@@ -195,10 +67,12 @@ def budget(
         Component that `calls` is spent on; default: the first facet.
     population : int, optional
         Length of the list that items are drawn from.
+    least_items : int
+        No fewer items than these: bands over a handful of items do not hold.
     alpha : float
         Level of the test of `power`.
     **declaration
-        Facets, kernel and so on, as for :func:`secondorder.decompose`.
+        Facets, kernel, pairs and so on, as for :func:`secondorder.decompose`.
 
     Returns
     -------
@@ -207,7 +81,7 @@ def budget(
     Raises
     ------
     UndefinedError
-        When the pilot has fewer than four calls in a cell: call variance has no unbiased estimate there.
+        When the pilot has fewer than four calls in a cell, where call variance has no unbiased estimate.
     InputError
         When nothing can reach what is asked.
 
@@ -220,36 +94,67 @@ def budget(
     ... )
     >>> plan = budget(law, se={"prompt": 0.01}).plans[0]
     >>> plan.items, plan.repeats, round(plan.se, 4)
-    (5, 32, 0.0096)
+    (10, 16, 0.0099)
     """
     base = _from_law(pilot, declaration) if isinstance(pilot, xr.DataArray) else _from_calls(pilot, declaration)
+    if least_items < 2 or (population is not None and population < least_items):
+        raise InputError(
+            f"least_items is {least_items} with a list of {population or 'any number of'} items",
+            place="budget",
+            remedy="ask for two items or more, and no more than there are",
+        )
     base = replace(base, population=population)
     first = component or next(name for name in base.components if name not in ("call", "total"))
-    base._index(first)
+    base.index(first)
     plans = []
     if calls is not None:
-        plans.append(_best_within(base, calls, first))
+        plans.append(_best_within(base, calls, first, least_items))
     for name, wanted in (se or {}).items():
-        plans.append(_cheapest(base, name, wanted, f"SE {wanted:g}"))
+        plans.append(_cheapest(base, name, wanted, f"SE {wanted:g}", least_items))
     if power:
         from scipy.special import ndtri
 
         for name, (effect, chance) in power.items():
+            if not (effect > 0 and alpha < chance < 1 and 0 < alpha < 1):
+                raise InputError(
+                    f"power {chance:g} at an effect of {effect:g} and level {alpha:g}",
+                    place=f"budget {name}",
+                    remedy="give an effect above 0, and a power between the level and 1",
+                )
             wanted = effect / float(ndtri(1 - alpha) + ndtri(chance))
-            plans.append(_cheapest(base, name, wanted, f"power {chance:g} at {effect:g}"))
+            plans.append(_cheapest(base, name, wanted, f"power {chance:g} at {effect:g}", least_items))
     return replace(base, plans=tuple(plans))
 
 
+# -- variances, from a law or from a pilot ----------------------------------------------------------------------------
+
+
 def _from_law(law: xr.DataArray, declaration: Mapping[str, Any]) -> Budget:
-    array, design, components, matrix, items = prepare_law(law, **declaration)
-    if items is None:
-        array = array[None]
-    coefficients = Planning(*(np.asarray(part).mean(0) for part in planning_at(array, design, components, matrix)))
+    given = dict(declaration)
+    pairs = given.pop("pairs", "complete")
+    array, design, components, matrix, items = prepare_law(law, **given)
+    random = _random_facet(design, pairs)
+    array = array[None] if items is None else array
     truth = np.asarray(at_law(array, design, components, matrix))
-    between = truth.var(0, ddof=1) if len(truth) > 1 else np.zeros(truth.shape[1])
-    inflation = np.asarray(plugin_bias_at(array, 1.0, design, components, matrix)).mean(0)
-    names = tuple(component.name for component in components)
-    return Budget(names, design.n_cells, between, *coefficients, inflation)
+    base = Budget(
+        tuple(component.name for component in components),
+        design.n_cells,
+        pairs,
+        truth.var(0, ddof=1) if len(truth) > 1 else np.zeros(truth.shape[1]),
+        *_means(planning_at(array, design, components, matrix)),
+        np.asarray(plugin_bias_at(array, 1.0, design, components, matrix)).mean(0),
+        notes=() if len(truth) > 1 else ("one item: nothing is known of the variance between items, taken as 0",),
+    )
+    if random is None:
+        return base
+    # A law is what endless calls would show: no pair of a call with itself.
+    endless = Cells(np.full(array.shape[:-1], np.inf), array, ((array @ matrix) * array).sum(-1))
+    return _with_levels(base, endless, design, components, matrix, random, 0.0)
+
+
+def _means(coefficients: Planning) -> tuple[Floats, Floats, Floats]:
+    alpha, beta, gamma = (np.asarray(part).mean(0) for part in coefficients)
+    return alpha, beta, gamma
 
 
 def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any]) -> Budget:
@@ -257,82 +162,148 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
     if len(result.groups) != 1:
         raise InputError(f"the pilot has {len(result.groups)} groups", place="budget", remedy="select one judge first")
     group: Group = result.groups[0]
-    if not group.design.all_fixed:
+    random = _random_facet(group.design, group.settings.pairs)
+    if any(group.reasons) or group.repeats[0] < 4 or group.calls.soft is not None:
+        found = "soft verdicts" if group.calls.soft is not None else f"{group.repeats[0]} calls in a cell"
         raise UndefinedError(
-            "a facet is random: its part of the variance does not fall with more items",
+            f"the pilot has {found}",
             place="budget",
-            remedy="declare its levels as fixed; the error over prompts says what more of them would give",
+            remedy="take a pilot of hard verdicts with 4 or more repeats: below that call variance has no unbiased "
+            "estimate",
         )
-    if any(group.reasons) or group.repeats[0] < 4:
-        raise UndefinedError(
-            f"a cell of the pilot has {group.repeats[0]} calls",
-            place="budget",
-            remedy="take a pilot with 4 or more repeats: below that call variance has no unbiased estimate",
-        )
-    with double_precision():
-        cells = cells_from_codes(group.calls.codes, len(group.calls.kernel))
+    cells = group.calls.cells()
     raw = planning(cells, group.design, group.components, group.calls.kernel)
-    coefficients = Planning(*(np.asarray(part).mean(0) for part in raw))
-    depth = group.repeats[0]
-    spread = group.values.var(0, ddof=1) if len(group.items) > 1 else np.zeros(len(group.components))
-    between = spread - variance_at_depth(coefficients, depth)
-    negative = [name for name, value in zip(group.names, between, strict=True) if value < 0]
-    notes: tuple[str, ...] = (
-        (f"variance between items estimated below zero and taken as 0 for {', '.join(negative)}",) if negative else ()
+    least, most = group.repeats
+    noise = item_call_variance(group).mean(0)
+    spread = group.values.var(0, ddof=1) if len(group.items) > 1 else noise
+    between, notes = _not_negative(spread - noise, group.names, "between items")
+    if len(group.items) == 1:
+        notes += ("one item: nothing is known of the variance between items, taken as 0",)
+    if least < most:
+        notes += (f"cells of the pilot hold {least} to {most} calls; planned for the same number in every cell",)
+    harmonic = 1 / float((1 / np.asarray(cells.n, dtype=np.float64)).mean())
+    inflation = (group.plugin_values - group.values).mean(0) * harmonic
+    base = Budget(
+        group.names, group.design.n_cells, group.settings.pairs, between, *_means(raw), inflation, notes=notes
     )
-    inflation = (group.plugin_values - group.values).mean(0) * depth
-    if group.repeats[0] < group.repeats[1]:
-        notes += (f"cells of the pilot hold {depth} to {group.repeats[1]} calls; planned as if all held {depth}",)
-    return Budget(group.names, group.design.n_cells, np.maximum(between, 0), *coefficients, inflation, notes=notes)
+    if random is None:
+        return base
+    return _with_levels(base, cells, group.design, group.components, group.calls.kernel, random, noise)
 
 
-def _best_within(base: Budget, calls: int, component: str) -> Plan:
-    j = base._index(component)
-    best: tuple[float, int, int] | None = None
-    for repeats in REPEATS:
-        items = calls // (base.cells * repeats)
+def _random_facet(design: Design, pairs: str) -> str | None:
+    random = [name for name, size in zip(design.names, design.populations, strict=True) if size is not None]
+    if len(random) > 1 or (random and pairs != "complete"):
+        raise UndefinedError(
+            f"{' and '.join(random)} are random" if len(random) > 1 else f"pairs are {pairs!r}",
+            place="budget",
+            remedy="planning with levels is known for one random facet and complete pairs",
+        )
+    return random[0] if random else None
+
+
+def _with_levels(
+    base: Budget,
+    cells: Cells,
+    design: Design,
+    components: tuple[Component, ...],
+    kernel: Floats,
+    facet: str,
+    noise: Floats | float,
+) -> Budget:
+    """The variances of items, of the levels of the one random facet, and of both together.
+
+    ``V_I = between / N + v``, ``V_P = level / K + v``, ``v = (rest + K noise) / (N K)`` in expectation.
+    """
+    levels = design.shape[design.names.index(facet)]
+    if len(cells.mean) < 2:
+        raise UndefinedError("one item", place="budget", remedy="planning with a random facet needs two items")
+    parts = cluster_parts(cells, design, components, kernel, facet)
+    found = two_way_errors(np.asarray(parts.same), np.asarray(parts.distinct), scale=float(kernel.max()))
+    items = len(cells.mean)
+    both = found.interaction
+    between, first = _not_negative(items * (found.item - both), base.components, "between items")
+    level, second = _not_negative(levels * (found.level - both), base.components, f"between levels of {facet}")
+    rest, third = _not_negative(
+        items * levels * both - levels * np.asarray(noise), base.components, f"of items by {facet}"
+    )
+    listed = design.populations[design.names.index(facet)]
+    return replace(
+        base,
+        between=between,
+        facet=facet,
+        levels=levels,
+        listed=None if listed is None or math.isinf(listed) else int(listed),
+        level=level,
+        rest=rest,
+        notes=(*(note for note in base.notes if "between items" not in note), *first, *second, *third),
+    )
+
+
+def _not_negative(values: Floats, names: tuple[str, ...], what: str) -> tuple[Floats, tuple[str, ...]]:
+    below = [name for name, value in zip(names, values, strict=True) if value < -1e-15]
+    note = f"variance {what} estimated below zero and taken as 0 for {', '.join(below)}"
+    return np.maximum(values, 0.0), (note,) if below else ()
+
+
+# -- designs ----------------------------------------------------------------------------------------------------------
+
+
+def _designs(base: Budget) -> Iterator[tuple[int | None, int]]:
+    for levels in base.sizes():
+        for repeats in base.depths():
+            yield levels, repeats
+
+
+def _best_within(base: Budget, calls: int, component: str, fewest: int) -> Plan:
+    best: tuple[float, int, int | None, int] | None = None
+    for levels, repeats in _designs(base):
+        items = calls // base.calls(1, repeats, levels)
         if base.population is not None:
             items = min(items, base.population)
-        if items < FEWEST_ITEMS:
+        if items < fewest:
             continue
-        variance = float(base._variance(items, repeats)[j])
-        if best is None or variance < best[0]:
-            best = (variance, items, repeats)
+        predicted = base.se(component, items=items, repeats=repeats, levels=levels)
+        if best is None or predicted < best[0]:
+            best = (predicted, items, levels, repeats)
     if best is None:
+        least = fewest * min(base.calls(1, repeats, levels) for levels, repeats in _designs(base))
         raise InputError(
-            f"{calls} calls do not reach {FEWEST_ITEMS} items x {base.cells} cells x 2 repeats",
-            place="--calls",
-            remedy=f"ask for at least {FEWEST_ITEMS * base.cells * 2}",
+            f"{calls} calls do not reach {fewest} items", place="--calls", remedy=f"ask for at least {least}"
         )
-    return _plan(base, f"{calls} calls", component, best[1], best[2])
+    return _plan(base, f"{calls} calls", component, *best[1:])
 
 
-def _cheapest(base: Budget, component: str, wanted: float, goal: str) -> Plan:
+def _cheapest(base: Budget, component: str, wanted: float, goal: str, fewest: int) -> Plan:
     if not wanted > 0:
         raise InputError(f"{wanted:g} is not above 0", place=f"budget {component}", remedy="ask for a positive number")
-    j = base._index(component)
+    j = base.index(component)
+    between = float(base.between[j])
+    # With a list of M items, between (1/N - 1/M) + per_item / N has to meet the target; solved for N.
+    floor = 0.0 if base.population is None else between / base.population
     found = []
-    for repeats in REPEATS:
-        noise = float(variance_at_depth(Planning(base.alpha[j], base.beta[j], base.gamma[j]), repeats))
-        between = float(base.between[j])
-        # (between + noise) / N, or with a list of M items between (1/N - 1/M) + noise / N, solved for N.
-        floor = 0.0 if base.population is None else between / base.population
-        items = max(FEWEST_ITEMS, int(np.ceil((between + noise) / (wanted**2 + floor) - 1e-9)))
+    for levels, repeats in _designs(base):
+        fixed, per_item = (float(part[j]) for part in base.parts(repeats, levels))
+        room = wanted**2 - fixed + floor
+        if room <= 0:
+            continue
+        items = max(fewest, math.ceil((between + per_item) / room - 1e-9))
         if base.population is None or items <= base.population:
-            found.append((items * base.cells * repeats, items, repeats))
+            found.append((base.calls(items, repeats, levels), items, levels, repeats))
     if not found:
+        limits = [] if base.population is None else [f"{base.population} items"]
+        limits += [] if base.facet is None else [f"{max(k or 0 for k in base.sizes())} levels of {base.facet}"]
         raise InputError(
-            f"no design reaches SE {wanted:.4g} of {component} with {base.population} items",
+            f"no design reaches SE {wanted:.4g} of {component} with {' and '.join(limits)}",
             place="budget",
-            remedy="ask for less, or more repeats than 32",
+            remedy="ask for less, or take more items or levels",
         )
-    _, items, repeats = min(found)
-    return _plan(base, goal, component, items, repeats)
+    return _plan(base, goal, component, *min(found, key=lambda plan: plan[0])[1:])
 
 
-def _plan(base: Budget, goal: str, component: str, items: int, repeats: int) -> Plan:
-    j = base._index(component)
+def _plan(base: Budget, goal: str, component: str, items: int, levels: int | None, repeats: int) -> Plan:
     return Plan(
-        goal, items, repeats, items * base.cells * repeats, component,
-        base.se(component, items=items, repeats=repeats), float(base.unit_inflation[j]) / repeats,
+        goal, items, levels, repeats, base.calls(items, repeats, levels), component,
+        base.se(component, items=items, repeats=repeats, levels=levels),
+        float(base.unit_inflation[base.index(component)]) / repeats,
     )  # fmt: skip

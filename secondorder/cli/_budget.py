@@ -22,11 +22,12 @@ def budget(
     component: Annotated[str | None, Parameter(group=_GOAL)] = None,
     se: Annotated[list[str] | None, Parameter(group=_GOAL, negative="")] = None,
     power: Annotated[list[str] | None, Parameter(group=_GOAL, negative="")] = None,
+    least_items: Annotated[int, Parameter(group=_GOAL)] = 10,
     alpha: Annotated[float, Parameter(group=_GOAL)] = 0.05,
     population: Annotated[int | None, Parameter(group=_GOAL)] = None,
     format: Annotated[Literal["table", "json"], Parameter(group=_GOAL)] = "table",
 ) -> int:
-    """Plan items and repeats from a pilot with four or more calls in every cell.
+    """Plan items, repeats and levels of a random facet from a pilot with four or more calls in every cell.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ def budget(
         Level of the one-sided test of --power.
     population
         Length of the list that items are drawn from. Default: unlimited.
+    least_items
+        No fewer items than these.
     format
         What stdout carries.
     """
@@ -59,7 +62,7 @@ def budget(
         chances[name] = (_number(effect, "--power"), _number(chance, "--power"))
     result = plan(
         columns.open(source), calls=calls, se=wanted, power=chances, component=component, population=population,
-        alpha=alpha, **verdicts.options(),
+        least_items=least_items, alpha=alpha, **verdicts.options(),
     )  # fmt: skip
     if format == "json":
         import json
