@@ -28,13 +28,13 @@ def numpy_components(counts: np.ndarray, R: int) -> tuple[np.ndarray, np.ndarray
     prompt = (p.mean(2) ** 2).sum(-1).mean(1)
     order = (p.mean(1) ** 2).sum(-1).mean(1)
     overall = (p.mean((1, 2)) ** 2).sum(-1)
-    K, O = counts.shape[1:3]
+    K, orders = counts.shape[1:3]
     # Agreement of distinct calls in a cell, and what it takes away from the means that hold self-pairs.
     excess = ((1 - square) / (R - 1)).mean((1, 2))
     found = []
     for H_XO, H_X, H_O, H_0 in (
         (same, prompt, order, overall),
-        (same - excess, prompt - excess / O, order - excess / K, overall - excess / (K * O)),
+        (same - excess, prompt - excess / orders, order - excess / K, overall - excess / (K * orders)),
     ):
         found.append(np.stack([1 - H_XO, H_X - H_0, H_O - H_0, H_XO - H_X - H_O + H_0, 1 - H_0], axis=-1))
     return found[0], found[1]

@@ -139,7 +139,7 @@ def test_measures_are_those_of_plain_numpy() -> None:
     simulator = Simulator(ready, ("debiased", "plugin"), seed=1, stream="x", level=0.95)
     draw = simulator.draw(0)
     value = np.asarray(simulator.estimates(draw).value)
-    found = measures_from(simulator.sums(0, 1000), ready.truth)
+    found = measures_from(np.asarray(simulator.sums(0, 1000)), ready.truth)
     kept, truth = value[..., :1000], ready.truth[:, None]
     error = kept - truth
     n = 1000

@@ -40,6 +40,7 @@ __all__ = [
     "draw_outcomes",
     "draw_rows",
     "n_compositions",
+    "uniforms",
 ]
 
 Array = NDArray[np.float64]
@@ -266,7 +267,26 @@ def _draw_levels(key: jax.Array, drawn: int, listed: int, source: Source, size: 
     return order[:drawn].astype(jnp.int32)
 
 
-@compiled()
+def uniforms(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Uniform numbers in [0, 1) of any shape, the first of a run whose length is a power of two.
+
+    The generator takes longer to compile than everything behind it: so it is compiled for a few lengths only.
+    """
+    needed = math.prod(shape)
+    return _reshaped(_uniform_run(key, 1 << max(0, needed - 1).bit_length()), shape)
+
+
+@compiled("length")
+def _uniform_run(key: jax.Array, length: int) -> jax.Array:
+    return jax.random.uniform(key, (length,), dtype=jnp.float64)
+
+
+@compiled("shape")
+def _reshaped(run: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    reshaped: jax.Array = run[: math.prod(shape)].reshape(shape)
+    return reshaped
+
+
 def draw_outcomes(key: jax.Array, tables: CountTables, rows: Any) -> jax.Array:
     """Which composition each cell of each replicate shows, by one uniform number.
 
@@ -282,9 +302,13 @@ def draw_outcomes(key: jax.Array, tables: CountTables, rows: Any) -> jax.Array:
     array of int32, shape of `rows`
         Row of ``tables.counts``.
     """
+    return _search(tables, rows, uniforms(key, rows.shape))
+
+
+@compiled()
+def _search(tables: CountTables, rows: jax.Array, uniform: jax.Array) -> jax.Array:
     width = tables.cumulative.shape[1]
     flat = tables.cumulative.reshape(-1)
-    uniform = jax.random.uniform(key, rows.shape, dtype=jnp.float64)
     origin = rows * width
     position = origin
     # Binary search without branches: how many thresholds lie at or below the uniform number.
@@ -293,7 +317,8 @@ def draw_outcomes(key: jax.Array, tables: CountTables, rows: Any) -> jax.Array:
         half = length // 2
         position = jnp.where(flat[position + (half - 1)] <= uniform, position + half, position)
         length -= half
-    return position - origin + tables.first[rows]
+    found: jax.Array = position - origin + tables.first[rows]
+    return found
 
 
 @compiled()
@@ -302,7 +327,6 @@ def counts_of_outcomes(tables: CountTables, outcomes: jax.Array) -> tuple[jax.Ar
     return tuple(tables.counts[:, c][outcomes] for c in range(tables.counts.shape[1]))
 
 
-@compiled("repeats", "coupling")
 def draw_codes(key: jax.Array, tables: CallTables, rows: Any, repeats: int, coupling: CallCoupling) -> jax.Array:
     """Class codes call by call, with what the calls of a replicate share.
 
@@ -322,10 +346,29 @@ def draw_codes(key: jax.Array, tables: CallTables, rows: Any, repeats: int, coup
     """
     own_key, shared_key, touched_key = jax.random.split(key, 3)
     shape = (repeats, *rows.shape)
-    uniform = jax.random.uniform(own_key, shape, dtype=jnp.float64)
+    uniform = uniforms(own_key, shape)
     if coupling.kind != "none":
-        touched = jax.random.uniform(touched_key, shape, dtype=jnp.float64) < coupling.share
-        uniform = jnp.where(touched, _partner(shared_key, uniform, coupling.kind), uniform)
+        items = 1 if coupling.kind == "seed-all" else rows.shape[-2]
+        shared = uniforms(shared_key, (repeats, *(1,) * (rows.ndim - 2), items, rows.shape[-1]))
+        uniform = _coupled(uniform, uniforms(touched_key, shape), shared, coupling)
+    return _classes(tables, rows, uniform)
+
+
+@compiled("coupling")
+def _coupled(uniform: jax.Array, touch: jax.Array, shared: jax.Array, coupling: CallCoupling) -> jax.Array:
+    # A touched call uses another uniform number than its own: the one that it shares.
+    if coupling.kind == "cache":
+        partner = jnp.broadcast_to(uniform[:1], uniform.shape)
+    elif coupling.kind == "duplicate":
+        partner = uniform[(jnp.arange(len(uniform)) // 2) * 2]
+    else:
+        partner = jnp.broadcast_to(shared, uniform.shape)
+    return jnp.where(touch < coupling.share, partner, uniform)
+
+
+@compiled()
+def _classes(tables: CallTables, rows: jax.Array, uniform: jax.Array) -> jax.Array:
+    shape, repeats = uniform.shape, len(uniform)
     codes = jnp.zeros(shape, dtype=jnp.int32)
     drift = jnp.linspace(0.0, 1.0, repeats, dtype=jnp.float64).reshape(-1, *(1,) * rows.ndim)
     for c in range(tables.start.shape[1]):
@@ -335,18 +378,6 @@ def draw_codes(key: jax.Array, tables: CallTables, rows: Any, repeats: int, coup
     index = jnp.arange(repeats, dtype=jnp.int32).reshape(-1, *(1,) * rows.ndim)
     called = jnp.broadcast_to(index, shape) < jnp.broadcast_to(tables.n[rows][None], shape)
     return jnp.where(called, codes, -1)
-
-
-def _partner(key: jax.Array, uniform: jax.Array, kind: str) -> jax.Array:
-    # The uniform number that a touched call uses instead of its own.
-    if kind == "cache":
-        return jnp.broadcast_to(uniform[:1], uniform.shape)
-    if kind == "duplicate":
-        even = (jnp.arange(len(uniform)) // 2) * 2
-        return uniform[even]
-    items = 1 if kind == "seed-all" else uniform.shape[-2]
-    shape = (len(uniform), *(1,) * (uniform.ndim - 3), items, uniform.shape[-1])
-    return jnp.broadcast_to(jax.random.uniform(key, shape, dtype=jnp.float64), uniform.shape)
 
 
 @compiled("n_classes")

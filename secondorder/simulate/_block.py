@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from secondorder._canon import blake2b_64
 from secondorder.core._montecarlo import (
@@ -80,7 +79,8 @@ class Simulator:
         self.size = replicates_per_block(prepared, methods)
         # Where the law's levels are the design's, cells may differ in calls; drawn levels all have the same number.
         cells = prepared.n.reshape(prepared.sampling.listed_items, -1)[0]
-        self.cell_calls = np.resize(cells, prepared.design.shape)
+        self.cell_calls = jnp.asarray(np.resize(cells, prepared.design.n_cells).astype(float))
+        self.strata = tuple(map(int, prepared.strata))
         self.key = _stream_key(seed, stream)
         self.weights = jnp.asarray(prepared.weights)
         self.kernel = jnp.asarray(prepared.kernel)
@@ -90,7 +90,7 @@ class Simulator:
     def draw(self, block: int) -> Draw:
         """The verdicts of a block."""
         prepared = self.prepared
-        level_key, call_key = jax.random.split(jax.random.fold_in(self.key, block))
+        level_key, call_key = _block_keys(self.key, jnp.asarray(block))
         rows = draw_rows(level_key, self.weights, prepared.sampling, self.size)
         codes = None
         if self.by_calls:
@@ -106,7 +106,9 @@ class Simulator:
         """What every method says of a block: arrays (methods, estimands, B)."""
         parts = []
         if self.built_in:
-            parts.append(_padded(built_in_estimates(self.built_in, draw, self.cell_calls), len(draw.names)))
+            parts.append(
+                _padded(built_in_estimates(self.built_in, draw, self.cell_calls, self.strata), len(draw.names))
+            )
             if not self.own:
                 return parts[0]
         parts.extend(Estimate(*(array.T[None] for array in self._own(method, draw))) for method in self.own)
@@ -132,10 +134,16 @@ class Simulator:
         return Estimate(value, lower, upper, _outside(lower, upper) if answer.reject is None else reject)
 
     @double
-    def sums(self, block: int, valid: int) -> NDArray[np.float64]:
+    def sums(self, block: int, valid: int) -> jax.Array:
         """Sums over the first `valid` replicates of a block: (methods, estimands, sums)."""
         answer = self.estimates(self.draw(block))
-        return np.asarray(block_sums(*answer, self.truth, jnp.asarray(valid)))
+        return block_sums(*answer, self.truth, jnp.asarray(valid))
+
+
+@compiled()
+def _block_keys(key: jax.Array, block: jax.Array) -> tuple[jax.Array, jax.Array]:
+    levels, calls = jax.random.split(jax.random.fold_in(key, block))
+    return levels, calls
 
 
 def _stream_key(seed: int, stream: str) -> jax.Array:

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from secondorder._design import Component, Design
@@ -28,7 +27,7 @@ SMALL_STRATUM = 5
 
 
 def built_in_estimates(
-    names: Sequence[str], draw: Draw, calls: NDArray[np.int64]
+    names: Sequence[str], draw: Draw, calls: jax.Array, strata: tuple[int, ...]
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Values and t limits over items, each (methods, components, B).
 
@@ -37,8 +36,9 @@ def built_in_estimates(
     names : sequence of str
         Of built-in methods.
     draw : Draw
-    calls : array of int, shape (L_1, ..., L_J)
+    calls : array, shape (cells,)
         Calls per cell.
+    strata : tuple of int, length N
     """
     found: dict[str, jax.Array] = {}
     if any(name not in CALL_BY_CALL for name in names):
@@ -50,7 +50,7 @@ def built_in_estimates(
             if name in names:
                 found[name] = _components_first(estimator(verdicts, draw.design, draw.components, draw.kernel))
     per_item = tuple(found[name] for name in names)
-    return _t_limits(per_item, tuple(map(int, draw.strata)), draw.level)
+    return _t_limits(per_item, strata, draw.level)
 
 
 def _batched(draw: Draw) -> dict[str, jax.Array]:
@@ -66,41 +66,42 @@ def _components_first(per_item: jax.Array) -> jax.Array:
     return jnp.moveaxis(per_item, (0, 1, 2), (2, 1, 0))
 
 
-def _unrolled(draw: Draw, calls: NDArray[np.int64]) -> dict[str, jax.Array]:
-    flat = tuple(_cells_first(counts) for counts in draw.counts_last)
-    raw, corrections = _disagreements(flat, jnp.asarray(calls.reshape(-1)), draw.kernel, draw.design)
+def _unrolled(draw: Draw, calls: jax.Array) -> dict[str, jax.Array]:
+    raw, corrections = _disagreements(_shares(draw.counts_last, calls), calls, draw.kernel, draw.design)
     debiased, biased = _combined(raw, corrections, draw.design, draw.components)
     return {"debiased": debiased, "plugin": biased}
 
 
-def _cells_first(counts: jax.Array) -> jax.Array:
-    return counts.reshape(-1, *counts.shape[-2:])
+# Three programs, not one: within one, the compiler repeats the pass over the counts for each of the results.
 
 
-# Two programs, not one: within one, the compiler repeats the pass over the counts for each of the results.
+@compiled()
+def _shares(counts: tuple[jax.Array, ...], calls: jax.Array) -> tuple[jax.Array, ...]:
+    """Shares of each class, (cells, N, B)."""
+    flat = [values.reshape(-1, *values.shape[-2:]).astype(jnp.float64) for values in counts]
+    return tuple(values / jnp.broadcast_to(calls[:, None, None], values.shape) for values in flat)
 
 
 @compiled("design")
 def _disagreements(
-    counts: tuple[jax.Array, ...], calls: jax.Array, kernel: jax.Array, design: Design
+    shares: tuple[jax.Array, ...], calls: jax.Array, kernel: jax.Array, design: Design
 ) -> tuple[list[jax.Array], list[jax.Array]]:
-    """``D_S`` and its self-pair correction for every subset of facets; counts per class (cells, N, B).
+    """``D_S`` and its self-pair correction for every subset of facets, each (N, B).
 
     The functions of the core run on any array with operators: here on a small array of cells and classes whose
     entries are whole vectors of replicates.
     """
-    classes, cells = len(counts), design.n_cells
-    means = np.empty((cells, classes), dtype=object)
-    number = np.empty(cells, dtype=object)
-    for cell in range(cells):
-        number[cell] = calls[cell].astype(jnp.float64)
-        for c in range(classes):
-            means[cell, c] = counts[c][cell].astype(jnp.float64) / number[cell]
+    classes, cells = len(shares), design.n_cells
+    mean = np.empty((cells, classes), dtype=object)
+    n = np.empty(cells, dtype=object)
     distances = np.empty((classes, classes), dtype=object)
+    for cell in range(cells):
+        n[cell] = calls[cell]
+        for c in range(classes):
+            mean[cell, c] = shares[c][cell]
     for index in np.ndindex(classes, classes):
         distances[index] = kernel[index]
-    mean = means.reshape(*design.shape, classes)
-    n = number.reshape(design.shape)
+    mean, n = mean.reshape(*design.shape, classes), n.reshape(design.shape)
     nothing = np.zeros(design.shape, dtype=object)
     return (
         [_entry(value) for value in pair_disagreements(mean, design, distances)],

@@ -230,7 +230,16 @@ def _run(
 
 
 def _run_blocks(simulator: Simulator, job: _Job) -> Sums:
-    return np.stack([simulator.sums(job.first + offset, count) for offset, count in enumerate(job.valid)])
+    done: list[Sums] = []
+    ahead = None
+    for offset, count in enumerate(job.valid):
+        # The next block is under way while the last one is fetched; one only, so that memory stays bounded.
+        following = simulator.sums(job.first + offset, count)
+        if ahead is not None:
+            done.append(np.asarray(ahead))
+        ahead = following
+    done.append(np.asarray(ahead))
+    return np.stack(done)
 
 
 def _make_simulator(arguments: tuple[Any, ...]) -> Simulator:
