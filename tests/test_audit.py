@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -234,6 +236,17 @@ def test_a_cube_with_other_values_is_not_decomposed(finished):
     so.save_cube(other, finished.folder.cube)
     with pytest.raises(CorruptFileError, match="not those that were written"):
         decompose_stage(finished.folder)
+
+
+def test_what_a_killed_writer_left_is_swept_away_once_it_is_old(finished):
+    old, young, other = (finished.folder.path / name for name in (".cube.nc.abc", ".report.html.def", ".git.x"))
+    for path in (old, young, other):
+        path.mkdir()
+        (path / "part").touch()
+    for path in (old, other):
+        os.utime(path, (time.time() - 1000,) * 2)
+    so.run_audit(finished.spec)
+    assert [path.exists() for path in (old, young, other)] == [False, True, True]
 
 
 def test_a_finished_run_opens_from_a_read_only_folder(finished):

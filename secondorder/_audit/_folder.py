@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from secondorder.errors import CorruptFileError, InputError
 __all__ = ["FILES", "RunFolder", "run_folder"]
 
 FILES = frozenset({"manifest.json", "ledger.sqlite", "cube.nc", "null.nc", "estimates.nc", "report.html"})
+
+STALE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,13 @@ class RunFolder:
     def report(self) -> Path:
         """One file to open in a browser."""
         return self.path / "report.html"
+
+    def sweep(self) -> None:
+        """Remove what killed writers left beside the artifacts, once it is too old to be another process's work."""
+        for path in self.path.glob(".*.*"):
+            left_over = path.is_dir() and any(path.name.startswith(f".{name}.") for name in FILES)
+            if left_over and time.time() - path.stat().st_mtime > STALE_S:
+                shutil.rmtree(path, ignore_errors=True)
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest of the folder.

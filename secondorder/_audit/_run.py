@@ -128,6 +128,7 @@ def run_audit(
 def finish_run(folder: RunFolder, summary: Summary, *, note: Note | None = None) -> Run:
     """Everything after the calls: cube, decompose, report."""
     tell = note or (lambda line: None)
+    folder.sweep()
     tell(f"cube: {said_of_file(cube_stage(folder, note=note), folder.cube)}")
     result, written = decompose_stage(folder, note=note)
     tell(f"decompose: {said_of_file(written, folder.estimates)}")
