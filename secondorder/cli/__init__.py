@@ -26,6 +26,7 @@ COMMANDS = {
     "init": ("secondorder.cli._audit:init", "Write an audit.toml to begin with."),
     "run": ("secondorder.cli._audit:run", "Run an audit: plan, acquire, cube, decompose, report."),
     "plan": ("secondorder.cli._audit:plan", "Plan every call of an audit."),
+    "doctor": ("secondorder.cli._doctor:doctor", "Look at an audit's judges before its first call."),
     "acquire": ("secondorder.cli._audit:acquire", "Make the calls that have no outcome yet."),
     "cube": ("secondorder.cli._audit:cube", "Join a ledger's outcomes to a cube of verdicts."),
     "decompose": ("secondorder.cli._decompose:decompose", "Decompose a table of verdicts, a cube or a run."),

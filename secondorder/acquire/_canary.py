@@ -1,0 +1,237 @@
+"""Canary calls: a few requests before an audit that show whether its transport gives independent answers.
+
+Nothing here writes a ledger. The requests differ from an audit's in what they ask, not in where and how they are sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from secondorder._canon import blake2b_64
+from secondorder.acquire._endpoint import build_body
+from secondorder.acquire._http import Exchange, JudgeLine
+from secondorder.acquire._reading import Completion, Failure
+from secondorder.acquire._spec import JudgeSpec
+from secondorder.acquire._types import Call
+from secondorder.errors import EndpointError, KeyRefusedError
+
+__all__ = ["CANARY", "Probe", "cache_signs", "canary_requests", "probe_judge"]
+
+CANARY: tuple[Mapping[str, str], ...] = (
+    {
+        "role": "user",
+        "content": "Write 32 letters and digits in a random order that nobody could guess. Write nothing else.",
+    },
+)
+"""A question whose answers hardly ever coincide, unless they are copies."""
+
+ROOM = 128
+"""Tokens that the canary may use at least: a judge's own limit may leave room for one label."""
+
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
+_SHAPING = frozenset(
+    (
+        *("response_format", "structured_outputs", "text", "stop", "stop_sequences", "logit_bias", "tools"),
+        *("tool_choice", "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
+    )
+)
+"""Fields that hold answers to a form which a random text cannot have."""
+
+TRIES = 3
+LONGEST_WAIT_S = 10.0
+
+_HITS = {
+    "cf-aig-cache-status": ("hit",),
+    "cf-cache-status": ("hit",),
+    "helicone-cache": ("hit", "true"),
+    "x-cache": ("hit",),
+    "x-cache-hit": ("true", "1", "hit"),
+    "x-cache-status": ("hit",),
+    "x-portkey-cache-status": ("hit", "semantic hit"),
+}
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """What came back from one judge.
+
+    Attributes
+    ----------
+    first, other, again : Exchange
+        Canary; the same question with another seed; the first request once more, to the byte. All three are the same
+        bytes where the endpoint takes no seed.
+    real : Exchange
+        A call as the audit makes it, with a seed of its own.
+    request : bytes
+        Its request.
+    logprobs : bool or None
+        Whether the endpoint gave log-probabilities; None where it was not asked.
+    sent : int
+        Requests sent, failed ones included.
+    """
+
+    first: Exchange
+    other: Exchange
+    again: Exchange
+    real: Exchange
+    request: bytes
+    logprobs: bool | None
+    sent: int
+
+    @property
+    def canaries(self) -> tuple[Exchange, Exchange, Exchange]:
+        """The three answers to the canary, in the order sent."""
+        return self.first, self.other, self.again
+
+
+def canary_requests(name: str, judge: JudgeSpec, seed: int) -> tuple[bytes, bytes]:
+    """The canary of a judge under two seeds that no call of the audit has to have.
+
+    Sampling fields are the judge's own; only its token limit is raised and fields that shape an answer are left out.
+
+    Examples
+    --------
+    >>> from secondorder.acquire._spec import JudgeSpec
+    >>> judge = JudgeSpec(endpoint="openai-chat", base_url="http://127.0.0.1:1/v1", model="m", seeds=True,
+    ...                   body={"temperature": 1.0, "max_tokens": 8, "stop": ["X"]})
+    >>> one, two = (json.loads(request) for request in canary_requests("mine", judge, 7))
+    >>> one["max_tokens"], "stop" in one, one["seed"] == two["seed"], one["messages"] == two["messages"]
+    (128, False, False, True)
+    """
+    body = {key: value for key, value in judge.body.items() if key not in _SHAPING}
+    for limit in _LIMITS:
+        if isinstance(body.get(limit), int):
+            body[limit] = max(body[limit], ROOM)
+    asked = msgspec.structs.replace(judge, body=body)
+    seeds = [_seed(seed, name, k) if judge.seeds else None for k in range(2)]
+    one, two = (build_body(asked, CANARY, each) for each in seeds)
+    return one, two
+
+
+async def probe_judge(name: str, judge: JudgeSpec, call: Call, seed: int, *, pause_s: float = 1.0) -> Probe:
+    """Send the canaries and one call of the audit's, one after another.
+
+    Parameters
+    ----------
+    name : str
+    judge : JudgeSpec
+    call : Call
+        A planned call of this judge; its bytes are sent with another seed, so that the audit's own call stays new.
+    seed : int
+        The audit's.
+    pause_s : float
+        Before a request that brought no completion is sent again.
+
+    Raises
+    ------
+    KeyRefusedError, EndpointError
+        When the endpoint cannot be reached, refuses the key or the request, or keeps failing.
+    """
+    one, two = canary_requests(name, judge, seed)
+    request = call.request
+    if judge.seeds:
+        request = _edited(request, {"seed": _seed(seed, name, 2)})
+    async with JudgeLine(name, judge) as line:
+        await line.reach()
+        sender = _Sender(line, judge, pause_s)
+        answers = [await sender.send(each) for each in (one, two, one)]
+        real, logprobs = await _ask_logprobs(sender, judge, request)
+    return Probe(answers[0], answers[1], answers[2], real, request, logprobs, sender.sent)
+
+
+def cache_signs(exchange: Exchange) -> list[str]:
+    """What an answer itself says about coming from a cache: its headers, and usage of nothing.
+
+    Examples
+    --------
+    >>> from secondorder.acquire._reading import Completion
+    >>> answer = Completion(text="A", prompt_tokens=0, completion_tokens=0)
+    >>> cache_signs(Exchange(answer, 200, {"x-cache": "HIT from proxy"}, b"", 0.0, 1.0))
+    ['x-cache: HIT from proxy', 'usage 0']
+    """
+    signs = [
+        f"{name}: {value}"
+        for name, value in exchange.headers.items()
+        if any(value.strip().lower().startswith(word) for word in _HITS.get(name, ()))
+    ]
+    reading = exchange.reading
+    if (
+        isinstance(reading, Completion)
+        and reading.text
+        and (reading.prompt_tokens, reading.completion_tokens) == (0, 0)
+    ):
+        signs.append("usage 0")
+    return signs
+
+
+class _Sender:
+    """Sends one request at a time, again where no completion came, and says what is wrong where that is no use."""
+
+    def __init__(self, line: JudgeLine, judge: JudgeSpec, pause_s: float) -> None:
+        self._line, self._judge, self._pause_s = line, judge, pause_s
+        self.sent = 0
+
+    async def send(self, request: bytes) -> Exchange:
+        """An exchange with a completion."""
+        exchange = await self.attempt(request)
+        if isinstance(exchange.reading, Failure):
+            raise self._error(exchange.reading, exchange.status)
+        return exchange
+
+    async def attempt(self, request: bytes) -> Exchange:
+        """An exchange with a completion, or with the failure after the last try."""
+        for left in reversed(range(TRIES)):
+            exchange = await self._line.send(request)
+            self.sent += 1
+            reading = exchange.reading
+            if isinstance(reading, Completion) or reading.remedy != "retry" or left == 0:
+                break
+            await asyncio.sleep(min(exchange.asked_s or self._pause_s, LONGEST_WAIT_S))
+        return exchange
+
+    def _error(self, failure: Failure, status: int | None) -> EndpointError:
+        place = f"judge {self._line.name!r} at {self._judge.base_url}"
+        if status in (401, 403):
+            key = self._judge.key_env
+            remedy = "name the key's variable in key_env" if key is None else f"check the key in {key}"
+            return KeyRefusedError(failure.detail, place=place, remedy=remedy)
+        if failure.remedy == "rejected":
+            return EndpointError(
+                f"it rejects the request: {failure.detail}", place=place, remedy="mend the judge's body or model"
+            )
+        remedy = {404: "check base_url and model", 402: "settle the account"}.get(status or 0, "mend the server")
+        return EndpointError(
+            f"{failure.detail} ({TRIES} tries)" if status != 404 else failure.detail, place=place, remedy=remedy
+        )
+
+
+async def _ask_logprobs(sender: _Sender, judge: JudgeSpec, request: bytes) -> tuple[Exchange, bool | None]:
+    """A real call that also asks for log-probabilities, where the endpoint has a field for them."""
+    if judge.endpoint != "openai-chat":
+        return await sender.send(request), None
+    asked = await sender.attempt(_edited(request, {"logprobs": True, "top_logprobs": 5}))
+    if isinstance(asked.reading, Failure):
+        # Refused for the field, or for a reason that shows again without it.
+        return await sender.send(request), False
+    return asked, _has_logprobs(asked.body or b"")
+
+
+def _has_logprobs(body: bytes) -> bool:
+    try:
+        choice = json.loads(body)["choices"][0]
+        return bool((choice.get("logprobs") or {}).get("content"))
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return False
+
+
+def _edited(request: bytes, fields: Mapping[str, Any]) -> bytes:
+    body = json.loads(request) | fields
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _seed(seed: int, name: str, number: int) -> int:
+    return 1 + blake2b_64(["canary", seed, name, number]) % (2**31 - 1)
