@@ -9,23 +9,26 @@ from secondorder.acquire._reading import Completion
 from secondorder.acquire._spec import JudgeSpec, LimitsSpec
 from secondorder.acquire._types import Call, Outcome
 
-__all__ = ["Admission", "Policy"]
+__all__ = ["UNDECIDED", "Admission", "Policy"]
 
-Unwanted = Literal["", "stop_rule", "gate"]
+Unwanted = Literal["", "stop_rule", "gate", "undecided"]
+UNDECIDED = "undecided"
 
 
 class Policy(Protocol):
     """Outcomes so far in, calls still wanted out.
 
     A policy is told every terminal outcome, those of earlier runs first and in call order, and asked before each call
-    is announced.
+    is announced. It may answer that this is not decided yet, and is asked again once further calls of that judge have
+    ended; what it waits for must be calls of the same judge and item. That needs ``send = "by-item"``: in any other
+    order most of the design would wait.
     """
 
     def observe(self, call: Call, outcome: Outcome) -> None:
         """Take note of a terminal outcome."""
 
     def wanted(self, call: Call) -> Unwanted:
-        """``""`` to call; else why not: the call then ends as ``not_called`` with that reason."""
+        """``""`` to call, ``"undecided"`` to be asked again; else why not: the call ends as ``not_called``."""
 
 
 class Admission:
@@ -60,7 +63,7 @@ class Admission:
             self._spend(judge, prompt, completion)
 
     def admit(self, call: Call, *, sent_before: bool) -> str:
-        """``""`` when the call is to be sent (and counted), else the reason why it is not called."""
+        """``""`` when the call is to be sent (and counted), :data:`UNDECIDED`, or the reason why it is not called."""
         limits = self._limits
         if limits.cost_usd is not None and self._cost_usd >= limits.cost_usd:
             return "limit"

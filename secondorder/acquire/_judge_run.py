@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from secondorder._canon import sha256_hex
-from secondorder.acquire._admission import Admission
+from secondorder.acquire._admission import UNDECIDED, Admission
 from secondorder.acquire._http import Exchange, JudgeLine
 from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import LedgerReader, PendingCall, read_ledger
@@ -24,6 +24,7 @@ from secondorder.errors import (
     EndpointError,
     KeyRefusedError,
     SecondOrderError,
+    SpecError,
     StorageError,
 )
 
@@ -81,6 +82,8 @@ class JudgeRun:
         self._pace = Pace(judge.requests_per_minute)
         self._ready: asyncio.Queue[Job | None] = asyncio.Queue()
         self._taken = asyncio.Event()
+        self._waiting: list[Job] = []
+        self._heard = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._idle = 0
         self._loop = asyncio.get_running_loop()
@@ -96,6 +99,7 @@ class JudgeRun:
         """Send nothing more; calls in flight may still end."""
         self._halted.set()
         self._taken.set()
+        self._heard.set()
 
     async def run(self) -> None:
         """Call what is pending, until everything has ended or the run is halted.
@@ -149,9 +153,15 @@ class JudgeRun:
                 self._taken.clear()
                 await self._taken.wait()
             free = self._judge.concurrency - len(self._workers) + self._idle
+            self._heard.clear()
             portion = await self._portion(jobs, ahead + min(PAGE, free))
             if not portion:
-                return
+                if not self._waiting or self._halted.is_set():
+                    return
+                if not self._heard.is_set():
+                    self._refuse_endless_wait()
+                await self._heard.wait()
+                continue
             await self._announce(portion)
             for job in portion:
                 self._ready.put_nowait(job)
@@ -168,7 +178,15 @@ class JudgeRun:
         return asyncio.wrap_future(self._shared.ledger.intend(first))
 
     async def _portion(self, jobs: AsyncIterator[Job], size: int) -> list[Job]:
+        """Wanted jobs: first those that have waited for a decision, then new ones."""
+        waiting, self._waiting = self._waiting, []
         portion: list[Job] = []
+        for position, held in enumerate(waiting):
+            if len(portion) >= size:
+                self._waiting += waiting[position:]
+                break
+            if self._keep(held):
+                portion.append(held)
         while len(portion) < size and (job := await anext(jobs, None)) is not None:
             portion.append(job)
         return portion
@@ -183,9 +201,7 @@ class JudgeRun:
             for job in jobs:
                 if self._halted.is_set():
                     return
-                while job and not self._admit(job[0]):
-                    del job[0]
-                if job:
+                if self._keep(job):
                     yield job
             if not page:
                 return
@@ -196,15 +212,37 @@ class JudgeRun:
         call = pending.call
         return (call.item, call.prompt, call.order) if self._sequential else call.rank
 
-    def _admit(self, pending: PendingCall) -> bool:
+    def _keep(self, job: Job) -> bool:
+        """Whether a job is to be done now: calls that are not wanted end, an undecided one makes its job wait."""
+        while job:
+            reason = self._admit(job[0])
+            if not reason:
+                return True
+            if reason == UNDECIDED:
+                self._waiting.append(job)
+                return False
+            del job[0]
+        return False
+
+    def _refuse_endless_wait(self) -> None:
+        """A policy that waits while nothing is out would wait for ever."""
+        if self._ready.empty() and self._idle == len(self._workers):
+            raise SpecError(
+                f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
+                place=f"judge {self.name!r}",
+                remedy="a policy may wait for planned calls of the same judge alone",
+            )
+
+    def _admit(self, pending: PendingCall) -> str:
+        """``""`` to send, ``"undecided"``, or why not: then the call has ended."""
         reason = self._shared.admission.admit(pending.call, sent_before=pending.announced > 0)
-        if not reason:
-            return True
+        if reason in ("", UNDECIDED):
+            return reason
         number, outcome = 0, Outcome("not_called", reason)
         if pending.used:  # it was called in an earlier run, without completion
             number, outcome = pending.announced, Outcome("no_completion", "interrupted")
         self._record(pending.call, number, "not_called", outcome=outcome)
-        return False
+        return reason
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
@@ -228,7 +266,14 @@ class JudgeRun:
         for pending in job[1:]:
             if self._halted.is_set():
                 break
-            if self._admit(pending):
+            reason = self._admit(pending)
+            if reason == UNDECIDED:
+                raise SpecError(
+                    "the policy waits inside a cell whose calls follow each other",
+                    place=f"judge {self.name!r}",
+                    remedy='say send = "by-item" in [design]',
+                )
+            if not reason:
                 await self._announce([[pending]])
                 await self._call(pending)
         return None
@@ -303,6 +348,7 @@ class JudgeRun:
             if not call.warmup:
                 self._shared.tally.end(outcome)
             self._shared.admission.observe(call, outcome)
+            self._heard.set()
 
     def _unsent(self, pending: PendingCall) -> None:
         with suppress(StorageError):

@@ -11,6 +11,13 @@ from ._convergence import convergence_cost as convergence_cost
 from ._dawid_skene import dawid_skene as dawid_skene
 from ._degradation import degradation_ratio as degradation_ratio
 from ._features import feature_effects as feature_effects
+from ._gate import Gate as Gate
+from ._gate import open_gate as open_gate
+from ._gate_costs import GateCosts as GateCosts
+from ._gate_costs import gate_costs as gate_costs
+from ._gate_fit import fit_gate as fit_gate
+from ._gate_policy import GatePolicy as GatePolicy
+from ._gate_study import evaluate_gate as evaluate_gate
 from ._make_scores import make_scores as make_scores
 from ._paraphrase import validate_paraphrases as validate_paraphrases
 from ._position import position_bias as position_bias
