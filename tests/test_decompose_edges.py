@@ -279,7 +279,7 @@ def test_timeouts_have_a_line_where_invalid_has_no_score() -> None:
     reason = np.where(codes < 0, REASONS.index("timeout"), 0)
     cube = cube_of(codes, "123⊥", status=status, reason=reason)
     _, tree = estimate_all(cube, {"kernel": "interval"})
-    assert tree["/sensitivity"].rule.values.tolist() == ["as declared", "timeouts as ⊥ at the midpoint"]
+    assert tree["/sensitivity"].rule.values.tolist() == ["as declared", "timeouts as ⊥"]
 
 
 def test_strata_of_judges_that_saw_other_items() -> None:
@@ -327,3 +327,22 @@ def _prompt_by_hand(codes: np.ndarray) -> list[float]:
         same = [value for (one, other), value in means.items() if one[0] == other[0]]
         found.append(float(np.mean(list(means.values())) - np.mean(same)))
     return found
+
+
+def test_a_rule_that_leaves_no_item_is_shown_as_one() -> None:
+    # Judge j0 has one valid call in a cell of every item: without ⊥ it has nothing left, and j1 keeps its line.
+    codes = random_codes(2, 3, 2, 2)
+    codes[0, :, 0, 0] = 2
+    _, tree = estimate_all(cube_of(codes, "AB⊥", judge=True), {})
+    found = tree["/sensitivity"].to_dataset().sel(rule="⊥ dropped")
+    assert found.n_items.values.tolist() == [0, 3]
+    assert np.isnan(found.estimate.sel(group="judge = j0")).all()
+    assert found.group.values.tolist() == ["judge = j0", "judge = j1"]
+    prefix = tree["/prefixes"].to_dataset()
+    np.testing.assert_allclose(prefix.scaled_excess, 2 * prefix.inflation)
+
+
+def test_flat_records_say_why_a_number_is_not_there() -> None:
+    rows = so.decompose(cube_of(random_codes(1, 2, 2))).rows()
+    assert all("one item" in row["reason"] for row in rows)
+    assert so.decompose(cube_of(random_codes(5, 2, 3))).rows()[0]["reason"] == ""

@@ -142,6 +142,7 @@ class Comparison:
         """Plain values in the order of the JSON schema; NaN is None and stands in ``undefined``."""
         plain: dict[str, Any] = {
             "n_items": self.n_items,
+            "covers": "items",
             "differences": [
                 {
                     "component": d.component,

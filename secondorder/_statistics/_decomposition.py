@@ -196,6 +196,7 @@ class Decomposition:
                     flat = {key: value for key, value in plain.items() if key not in ("tau", "parts")}
                     flat.update({f"part_{name}": value for name, value in plain.get("parts", {}).items()})
                     flat.update(plain.get("tau", {}))
+                    flat["reason"] = part.estimates[part.index(plain["component"])].reason
                     found.append({**group.by, "stratum": stratum, "n_items": len(part.items), **flat})
         return found
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from secondorder._labels._attributes import class_labels, load
+from secondorder._labels._attributes import class_labels, group_dim, load
 from secondorder._schema import BOTTOM, CODE_MISSING, REASONS, REPEAT
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._repeats import has_named_repeats
@@ -42,12 +43,9 @@ def prefixes(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     whole = cube.sizes[REPEAT]
     depths = [depth for depth in (2**k for k in range(1, 32)) if depth < whole]
     depths.append(whole)
-    found = {}
-    for depth in depths:
-        part = _decompose_or_none(cube.isel({REPEAT: slice(0, depth)}), options)
-        if part is not None:
-            found[depth] = part.assign(scaled_excess=depth * part.inflation)
-    return _stack(found, "depth")
+    found = {depth: _each_group(cube.isel({REPEAT: slice(0, depth)}), options) for depth in depths}
+    stacked = _stack(found, "depth")
+    return stacked.assign(scaled_excess=stacked.inflation * stacked.depth) if stacked else stacked
 
 
 def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
@@ -76,15 +74,9 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
         timed_out = load(cube["reason"]) == REASONS.index("timeout")
         if timed_out.any():
             placed = options.get("kernel") == "interval" and declared == "class"
-            label = "timeouts as ⊥ at the midpoint" if placed else "timeouts as ⊥"
             recoded = _recoded(cube, np.where(timed_out, bottom, codes))
-            rules[label] = (recoded, {"invalid": "midpoint"} if placed else {})
-    found = {}
-    for rule, (changed, more) in rules.items():
-        part = _decompose_or_none(changed, {**options, **more})
-        if part is not None:
-            found[rule] = part
-    return _stack(found, "rule")
+            rules["timeouts as ⊥"] = (recoded, {"invalid": "midpoint"} if placed else {})
+    return _stack({rule: _each_group(changed, {**options, **more}) for rule, (changed, more) in rules.items()}, "rule")
 
 
 def _recoded(cube: xr.Dataset, codes: Any) -> xr.Dataset:
@@ -93,20 +85,31 @@ def _recoded(cube: xr.Dataset, codes: Any) -> xr.Dataset:
     return cube.assign(verdict=verdict).drop_vars(["status", "reason"], errors="ignore")
 
 
-def _decompose_or_none(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset | None:
-    """The decomposition as a dataset; None where no item is complete under the rule."""
-    try:
-        result = decompose(cube, **{**options, "incomplete": "drop-item"})
-    except CubeError:
-        return None
-    return result.to_dataset()
+def _each_group(cube: xr.Dataset, options: Mapping[str, Any]) -> list[xr.Dataset]:
+    """Decompositions of the groups one by one: one that has no complete item under a rule takes no other with it."""
+    facets = options.get("facets")
+    names = None if facets is None else [entry if isinstance(entry, str) else entry.name for entry in facets]
+    dim = group_dim(cube, names)
+    parts = [cube] if dim is None else [cube.isel({dim: [position]}) for position in range(cube.sizes[dim])]
+    found = []
+    for part in parts:
+        # Where no item is complete there is nothing to show; anything else that is wrong has been said of the whole.
+        with suppress(CubeError):
+            found.append(decompose(part, **{**options, "incomplete": "drop-item"}).to_dataset())
+    return found
 
 
-def _stack(found: Mapping[Any, xr.Dataset], name: str) -> xr.Dataset:
-    if not found:
+def _stack(found: Mapping[Any, list[xr.Dataset]], name: str) -> xr.Dataset:
+    """One dataset ``(group, name, component)``: NaN, and 0 items, where a group has no complete item."""
+    every = [part for parts in found.values() for part in parts]
+    if not every:
         return xr.Dataset()
-    fields = [*FIELDS, "n_items", *(["scaled_excess"] if name == "depth" else [])]
-    stacked = xr.concat(
-        [part[fields] for part in found.values()], dim=name, join="outer", coords="minimal", compat="override"
-    )
+    groups = list(dict.fromkeys(label for part in every for label in part.group.values.tolist()))
+    nothing = every[0][[*FIELDS, "n_items"]].isel(group=[])
+    joined = [
+        xr.concat([nothing, *(part[[*FIELDS, "n_items"]] for part in parts)], dim="group").reindex(group=groups)
+        for parts in found.values()
+    ]
+    stacked = xr.concat(joined, dim=name, coords="minimal", compat="override")
+    stacked["n_items"] = stacked.n_items.fillna(0).astype(int)
     return stacked.assign_coords({name: list(found)}).transpose("group", name, ...)
