@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from secondorder._audit._folder import RunFolder
-from secondorder.acquire import SimulatedJudge, read_ledger, verify_ledger
-from secondorder.acquire._judge import Fault
-from secondorder.acquire._progress import Progress
+from secondorder.acquire import Fault, Progress, SimulatedJudge, read_ledger, verify_ledger
 from secondorder.cli import COMMANDS, _progress
 from secondorder.cli import _run as command
 

@@ -21,8 +21,8 @@ import secondorder as so
 from secondorder._audit._demo import demo_laws, law_of_plan
 from secondorder._audit._demo_law import TOPICS, UNCLEAR, cell_law
 from secondorder._statistics._tree import open_estimates
-from secondorder.acquire import Outcome, SimulatedJudge, make_parse, messages_key, read_ledger, verify_ledger
-from secondorder.acquire._judge import draw, read_laws, uniform_of_seed
+from secondorder.acquire import Outcome, SimulatedJudge, make_parse, messages_key, read_laws, read_ledger, verify_ledger
+from secondorder.acquire._judge import draw, uniform_of_seed
 from secondorder.cli import _run as command
 
 SHIPPED = Path(so.__file__).parent / "_shipped_data" / "demo"

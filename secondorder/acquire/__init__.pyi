@@ -1,9 +1,12 @@
 """The public names of :mod:`secondorder.acquire`."""
 
+from ._admission import Policy as Policy
 from ._items import Item as Item
 from ._items import read_items as read_items
+from ._judge import Fault as Fault
 from ._judge import SimulatedJudge as SimulatedJudge
 from ._judge import messages_key as messages_key
+from ._judge import read_laws as read_laws
 from ._judge import write_laws as write_laws
 from ._ledger import Attempt as Attempt
 from ._ledger import Ledger as Ledger
