@@ -12,6 +12,7 @@ __all__ = [
     "CUBE_SCHEMA",
     "DECOMPOSITION_SCHEMA",
     "ESTIMATES_SCHEMA",
+    "GATE_SCHEMA",
     "INVALID_REASONS",
     "LEDGER_SCHEMA",
     "MANIFEST_SCHEMA",
@@ -45,6 +46,7 @@ LEDGER_SCHEMA: Final = "secondorder.ledger/1"
 CUBE_SCHEMA: Final = "secondorder.cube/1"
 ESTIMATES_SCHEMA: Final = "secondorder.estimates/1"
 DECOMPOSITION_SCHEMA: Final = "secondorder.decomposition/1"
+GATE_SCHEMA: Final = "secondorder.gate/1"
 
 STATUS: Final = ("valid", "invalid", "no_completion", "not_called")
 """Terminal outcomes of a planned call; the position is the code stored in the cube (CF ``flag_values``)."""

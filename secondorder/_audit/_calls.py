@@ -7,6 +7,7 @@ from collections.abc import Callable
 from secondorder._audit._folder import RunFolder
 from secondorder.acquire import (
     AuditSpec,
+    Policy,
     Progress,
     Summary,
     make_parse,
@@ -44,8 +45,23 @@ def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress:
         seed=spec.seed,
         retry=spec.retry,
         limits=spec.limits,
+        policy=_gate_of(folder) if spec.gate is not None else None,
         progress=progress,
     )
+
+
+def _gate_of(folder: RunFolder) -> Policy:
+    """The gate that the manifest holds, with its signals of every item."""
+    from secondorder.studies import GatePolicy, gate_from
+
+    manifest = folder.read_manifest()
+    gate = gate_from(manifest["spec"]["gate"]["content"], place=f"{folder.manifest} gate")
+    columns = manifest["gate_signals"]
+    items = {
+        label: {name: column[place] for name, column in columns.items()}
+        for place, label in enumerate(manifest["items"]["ids"])
+    }
+    return GatePolicy(gate, items)
 
 
 def said_of_calls(summary: Summary) -> str:

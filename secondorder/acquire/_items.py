@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from secondorder._canon import join_key
+from secondorder.acquire._gate import gate_fields
 from secondorder.acquire._prompts import build_prompts, fields_of
 from secondorder.acquire._rows import read_rows
 from secondorder.acquire._spec import AuditSpec, ItemsSpec
@@ -83,6 +84,10 @@ def _checked(rows: Iterator[tuple[int, Mapping[str, str]]], spec: AuditSpec, pat
     sources = dict.fromkeys(shown_in_prompts, "a prompt shows it")
     sources |= dict.fromkeys(items.pair or (), "items.pair names it")
     sources |= dict.fromkeys(keys, "items.id names it")
+    if spec.gate is not None:
+        looked_at = gate_fields(spec.gate.content)
+        sources |= dict.fromkeys(looked_at, "the gate looks at it")
+        used = tuple(dict.fromkeys((*used, *looked_at)))
     for key in ("stratum", "gold"):
         if (name := getattr(items, key)) is not None:
             sources[name] = f"items.{key} names it"

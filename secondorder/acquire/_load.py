@@ -12,6 +12,7 @@ import msgspec
 from secondorder._schema import SPEC_SCHEMA, check_schema
 from secondorder.acquire._contract import complete
 from secondorder.acquire._endpoint import endpoint_of
+from secondorder.acquire._gate import read_gate
 from secondorder.acquire._rules import check_spec
 from secondorder.acquire._spec import AuditSpec
 from secondorder.acquire._strict import Place, build
@@ -51,11 +52,11 @@ def load_spec(path: str | os.PathLike[str]) -> AuditSpec:
         raise SpecError(
             f"byte {error.start} is not UTF-8", place=str(path), remedy="save the file in the encoding UTF-8"
         ) from None
-    return parse_spec(text, file=str(path))
+    return parse_spec(text, file=str(path), folder=Path(path).parent)
 
 
-def parse_spec(text: str, *, file: str = "audit.toml") -> AuditSpec:
-    """The same from the text of the file; `file` is what messages call it."""
+def parse_spec(text: str, *, file: str = "audit.toml", folder: Path | None = None) -> AuditSpec:
+    """The same from the text of the file; `file` is what messages call it, `folder` where it lies (default: here)."""
     try:
         raw: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -66,6 +67,11 @@ def parse_spec(text: str, *, file: str = "audit.toml") -> AuditSpec:
         )
     check_schema(raw["schema"], SPEC_SCHEMA, place=file)
     spec = build(AuditSpec, raw, Place(file))
+    if spec.gate is not None:
+        if spec.gate.content:
+            raise SpecError("content is given", place=f"{file} [gate]", remedy="name the gate's file alone")
+        content = read_gate((folder or Path()) / spec.gate.file, place=f"{file} [gate]")
+        spec = msgspec.structs.replace(spec, gate=msgspec.structs.replace(spec.gate, content=content))
     check_spec(spec, file=file)
     return _fill(spec)
 

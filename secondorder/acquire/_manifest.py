@@ -13,10 +13,11 @@ from secondorder._schema import MANIFEST_SCHEMA
 from secondorder.acquire._census import CensusProof, message_bytes, prove_census
 from secondorder.acquire._contract import complete
 from secondorder.acquire._facets import facet_levels, facet_weights
+from secondorder.acquire._gate import gate_signals
 from secondorder.acquire._items import Item
 from secondorder.acquire._parsers import parser_version
 from secondorder.acquire._prompts import Prompt, Template
-from secondorder.acquire._spec import AuditSpec
+from secondorder.acquire._spec import AuditSpec, GateSpec
 from secondorder.acquire._strict import shown
 
 __all__ = ["compare_manifests", "describe", "manifest_bytes"]
@@ -29,6 +30,8 @@ def describe(spec: AuditSpec, items: Sequence[Item], prompts: Sequence[Prompt]) 
     """Everything in the manifest but its calls: spec with all defaults, facets, prompts, items, parsers."""
     written = msgspec.to_builtins(spec)
     written["items"]["file"] = PurePath(spec.items.file.replace("\\", "/")).name
+    if spec.gate is not None:
+        written["gate"]["file"] = PurePath(spec.gate.file.replace("\\", "/")).name
     weights = facet_weights(spec)
     proof = _template_proof(spec, prompts)
     lines = [canonical_json([item.id, item.fields, item.stratum, item.gold]) for item in items]
@@ -54,6 +57,7 @@ def describe(spec: AuditSpec, items: Sequence[Item], prompts: Sequence[Prompt]) 
             }
             for prompt in prompts
         ],
+        **({} if spec.gate is None else {"gate_signals": _signals(spec.gate, items)}),
         "census": None if proof is None else msgspec.to_builtins(proof),
         "parsers": {name: parser_version(name) for name in sorted({prompt.verdict.parser for prompt in prompts})},
         "items": {
@@ -64,6 +68,11 @@ def describe(spec: AuditSpec, items: Sequence[Item], prompts: Sequence[Prompt]) 
             "sha256": sha256_lines(lines),
         },
     }
+
+
+def _signals(gate: GateSpec, items: Sequence[Item]) -> dict[str, list[str | int]]:
+    """What the gate looks at, in the order of the items."""
+    return gate_signals(gate.content, [item.fields for item in items], [item.stratum for item in items])
 
 
 def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:

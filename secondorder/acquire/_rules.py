@@ -196,6 +196,32 @@ def _check_stop(spec: AuditSpec, file: str) -> None:
         raise SpecError(f"component is {shown(stop.component)}", place=place, remedy=f"say one of {', '.join(known)}")
 
 
+def _check_gate(spec: AuditSpec, file: str) -> None:
+    gate, place = spec.gate, f"{file} [gate]"
+    if gate is None:
+        return
+    if spec.design.send != "by-item":
+        raise SpecError(
+            f"[gate] is given with send = {shown(spec.design.send)}",
+            place=f"{file} [design]",
+            remedy='the other calls of an item wait for its first verdict: write send = "by-item"',
+        )
+    if spec.stop is not None:
+        raise SpecError(
+            "[gate] and [stop] are both given",
+            place=place,
+            remedy="keep one of them: what is called behind a gate depends on the verdicts",
+        )
+    prompts = [prompt.id for prompt in build_prompts(spec, file=file)]
+    wanted = [gate.content.get("first"), *gate.content.get("others", [])]
+    if sorted(map(str, wanted)) != sorted(prompts) or gate.content.get("voters") != "prompt":
+        raise SpecError(
+            f"the gate stands before {', '.join(map(str, wanted))}",
+            place=place,
+            remedy=f"it must know the prompts of this audit: {', '.join(prompts)}",
+        )
+
+
 def _check_analysis(spec: AuditSpec, file: str) -> None:
     analysis, place = spec.analysis, f"{file} [analysis]"
     classes = spec.verdict.classes
@@ -247,4 +273,13 @@ def _check_invalid(invalid: str | InvalidScore, numeric: bool, place: str) -> No
         )
 
 
-_RULES = (_check_items, _check_orders, _check_verdicts, _check_facets, _check_null, _check_stop, _check_analysis)
+_RULES = (
+    _check_items,
+    _check_orders,
+    _check_verdicts,
+    _check_facets,
+    _check_null,
+    _check_stop,
+    _check_gate,
+    _check_analysis,
+)

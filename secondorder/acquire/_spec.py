@@ -14,6 +14,7 @@ __all__ = [
     "AnalysisSpec",
     "AuditSpec",
     "DesignSpec",
+    "GateSpec",
     "InvalidScore",
     "ItemsSpec",
     "JudgeSpec",
@@ -204,6 +205,21 @@ class StopSpec(_Spec, frozen=True):
     alpha: Share = 0.05
 
 
+class GateSpec(_Spec, frozen=True):
+    """``[gate]``: the first wording's verdict decides whether the others are asked.
+
+    Attributes
+    ----------
+    file : str
+        A gate that ``secondorder study gate --save`` wrote, relative to ``audit.toml``.
+    content : dict
+        What the file holds; filled when the audit is loaded, so that the manifest says which gate it was.
+    """
+
+    file: Name
+    content: dict[str, Any] = {}
+
+
 class InvalidScore(_Spec, frozen=True):
     """⊥ at a declared score, with an added penalty (interval kernel)."""
 
@@ -238,4 +254,5 @@ class AuditSpec(_Spec, frozen=True):
     limits: LimitsSpec = LimitsSpec()
     null: NullSpec | None = None
     stop: StopSpec | None = None
+    gate: GateSpec | None = None
     analysis: AnalysisSpec = AnalysisSpec()

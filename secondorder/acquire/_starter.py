@@ -103,6 +103,9 @@ give_up_after_s = 3600
 # tau   = 0.02
 # alpha = 0.05
 
+# [gate]                              # ask the other prompts only where the first verdict needs it; send = "by-item"
+# file = "gate.json"                  # from: secondorder study gate … --save gate.json
+
 [analysis]                            # frozen before the first call
 kernel  = "nominal"                   # nominal | ordinal | interval; required where all classes are numbers
 invalid = "class"                     # class | missing; for kernel interval: missing | midpoint | { score, penalty }

@@ -12,6 +12,7 @@ from ._dawid_skene import dawid_skene as dawid_skene
 from ._degradation import degradation_ratio as degradation_ratio
 from ._features import feature_effects as feature_effects
 from ._gate import Gate as Gate
+from ._gate import gate_from as gate_from
 from ._gate import open_gate as open_gate
 from ._gate_costs import GateCosts as GateCosts
 from ._gate_costs import gate_costs as gate_costs

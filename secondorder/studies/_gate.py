@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondorder._schema import check_schema
+from secondorder._schema import GATE_SCHEMA, check_schema
 from secondorder._version import __version__
 from secondorder.errors import CorruptFileError, InputError, StorageError
 from secondorder.studies._disagreement import Array
@@ -21,9 +21,7 @@ from secondorder.studies._ratings import Invalid
 from secondorder.studies._signals import Signal, encode, signal_names
 from secondorder.studies._stopping import Stop
 
-__all__ = ["GATE_SCHEMA", "Gate", "open_gate"]
-
-GATE_SCHEMA = "secondorder.gate/1"
+__all__ = ["Gate", "gate_from", "open_gate"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +152,17 @@ def open_gate(path: str | os.PathLike[str]) -> Gate:
         raise InputError(f"it cannot be read ({error.strerror})", place=place, remedy="check the path") from error
     except ValueError as error:
         raise CorruptFileError(f"it is no JSON ({error})", place=place, remedy="train the gate again") from error
+    return gate_from(data, place=place)
+
+
+def gate_from(data: Any, *, place: str) -> Gate:
+    """The gate that plain data describe; `place` is what messages call them.
+
+    Raises
+    ------
+    SchemaError, CorruptFileError
+        As :func:`open_gate`.
+    """
     check_schema(data.get("schema") if isinstance(data, dict) else None, GATE_SCHEMA, place=place)
     try:
         gate = _gate_of(data)

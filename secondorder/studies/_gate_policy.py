@@ -19,18 +19,25 @@ __all__ = ["GatePolicy"]
 class PlannedCall(Protocol):
     """Place of a call in the design."""
 
-    judge: str
-    item: str
-    prompt: str
-    order: str
-    repeat: int
+    @property
+    def judge(self) -> str: ...
+    @property
+    def item(self) -> str: ...
+    @property
+    def prompt(self) -> str: ...
+    @property
+    def order(self) -> str: ...
+    @property
+    def repeat(self) -> int: ...
 
 
 class Ended(Protocol):
     """Terminal outcome of a call."""
 
-    status: str
-    verdict: str | None
+    @property
+    def status(self) -> str: ...
+    @property
+    def verdict(self) -> str | None: ...
 
 
 class GatePolicy:
