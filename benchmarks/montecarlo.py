@@ -1,6 +1,7 @@
 """The paper's twelve designs: this package's engine beside a version on numpy.random.Generator.multinomial.
 
-Run ``python benchmarks/montecarlo.py`` (a million data sets per design; ``--replicates`` for less, ``--processes``).
+Run ``python benchmarks/montecarlo.py`` (a million data sets per design; ``--replicates`` for less). The engine runs in
+``--threads`` of this process or in ``--processes`` that are spawned, the NumPy version in one process.
 Both sides draw the counts of every cell, compute plug-in and debiased values of all five components per data set and
 keep the sums from which bias, mean squared error and the share of negative values follow. The NumPy version is
 vectorised over data sets, in batches that stay in cache; the engine's time includes compilation.
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def numpy_study(replicates: int) -> dict[tuple[int, int, str], np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=1_000_000)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
 
@@ -74,8 +76,11 @@ def main() -> None:
 
     path = Path(__file__).parents[1] / "simulations" / "paper_calibration.py"
     start = time.perf_counter()
-    many = options.processes > 1
-    pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) if many else nullcontext(None)
+    pool: AbstractContextManager[Executor | None] = nullcontext(None)
+    if options.processes > 1:
+        pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
+    elif options.threads > 1:
+        pool = ThreadPoolExecutor(options.threads)
     with pool as executor:
         result = run_study(
             load_declared(path, "STUDY", Study), replicates=options.replicates, executor=executor, source=path
@@ -91,7 +96,10 @@ def main() -> None:
         cell = data.sel(K=K, R=R, law=law, estimand="prompt")
         value = (cell["bias"] + cell["truth"]).sel(estimator=["plugin", "debiased"]).values
         print(f"{K:2d} {R:2d} {law:>8} {value[0]:9.5f} {plug:9.5f} {value[1]:9.5f} {debiased:9.5f}")
-    print(f"{12 * options.replicates:,} data sets: engine {ours:.1f} s ({options.processes} process(es)), ", end="")
+    print(
+        f"{12 * options.replicates:,} data sets: engine {ours:.1f} s ({options.threads} threads, {options.processes} processes), ",
+        end="",
+    )
     print(f"NumPy {theirs:.1f} s, ratio {theirs / ours:.1f}")
 
 

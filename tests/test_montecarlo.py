@@ -26,6 +26,8 @@ from secondorder.core._montecarlo import (
     draw_codes,
     draw_outcomes,
     draw_rows,
+    fixed_rows,
+    hashed_key,
     n_compositions,
 )
 from secondorder.core._precision import double_precision, seed_key
@@ -173,6 +175,20 @@ def test_shorter_cells_have_no_later_calls() -> None:
         counts = np.stack(counts_of_codes(codes, 3), axis=-1)
     assert (np.asarray(codes)[2, 1] == -1).all()
     assert (counts.sum(-1) == CALLS[:, None, None]).all()
+
+
+def test_rows_that_are_not_drawn_are_those_that_would_be() -> None:
+    sampling = Sampling((), 3, ((4, 4, "fixed"), (2, 2, "fixed")))
+    with double_precision():
+        found = np.asarray(fixed_rows(sampling, 8))
+    assert (found == np.asarray(rows_of(sampling, np.ones(3), size=8))).all()
+
+
+def test_keys_differ_in_every_part() -> None:
+    parts = [(1, "a", 0, "rows"), (2, "a", 0, "rows"), (1, "b", 0, "rows"), (1, "a", 1, "rows"), (-1, "a", 0, "rows")]
+    keys = {tuple(np.asarray(jax.random.key_data(hashed_key(*part))).tolist()) for part in parts}
+    assert len(keys) == len(parts)
+    assert hashed_key(2**70, "any seed").dtype == seed_key(0).dtype
 
 
 def test_a_block_is_a_power_of_two_that_shrinks_with_the_design() -> None:

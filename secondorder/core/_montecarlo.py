@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
+from secondorder._canon import blake2b_64
 from secondorder.core._precision import compiled
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "draw_codes",
     "draw_outcomes",
     "draw_rows",
+    "fixed_rows",
+    "hashed_key",
     "n_compositions",
     "uniforms",
 ]
@@ -81,6 +84,11 @@ class Sampling(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         """Levels and items of a replicate: the axes before the replicate axis."""
         return (*(drawn for drawn, _, _ in self.levels), self.n_items)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether every replicate has the law's own items and levels."""
+        return not self.items and all(source == "fixed" for _, _, source in self.levels)
 
 
 class CountTables(NamedTuple):
@@ -214,6 +222,22 @@ def call_tables(law: Array, n: NDArray[Any], end: Array | None = None) -> CallTa
     beyond = np.arange(law.shape[1]) >= last_possible[:, None]
     start, stop = (np.where(beyond, NEVER, np.cumsum(table, axis=1))[:, :-1] for table in (law, last))
     return CallTables(start, stop, n.astype(np.int32))
+
+
+def hashed_key(*parts: str | int) -> jax.Array:
+    """A key that is a hash of its parts: any seed, any names, and nothing to compile."""
+    number = blake2b_64(list(parts))
+    words = np.array([number >> 32, number & 0xFFFFFFFF], dtype=np.uint32)
+    key: jax.Array = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    return key
+
+
+def fixed_rows(sampling: Sampling, size: int) -> jax.Array:
+    """What :func:`draw_rows` answers where nothing is drawn."""
+    listed = tuple(listed for _, listed, _ in sampling.levels)
+    rows = np.arange(sampling.listed_items * math.prod(listed), dtype=np.int32).reshape(-1, *listed)
+    shape = (*sampling.shape, size)
+    return jnp.asarray(np.broadcast_to(np.moveaxis(rows, 0, -1)[..., None], shape))
 
 
 @compiled("sampling", "size")

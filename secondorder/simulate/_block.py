@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from secondorder._canon import blake2b_64
 from secondorder.core._montecarlo import (
     block_size,
     call_tables,
@@ -20,9 +19,11 @@ from secondorder.core._montecarlo import (
     draw_codes,
     draw_outcomes,
     draw_rows,
+    fixed_rows,
+    hashed_key,
     n_compositions,
 )
-from secondorder.core._precision import compiled, double, seed_key
+from secondorder.core._precision import compiled, double
 from secondorder.errors import SpecError
 from secondorder.simulate._estimators import built_in_estimates
 from secondorder.simulate._measures import block_sums
@@ -81,7 +82,8 @@ class Simulator:
         cells = prepared.n.reshape(prepared.sampling.listed_items, -1)[0]
         self.cell_calls = jnp.asarray(np.resize(cells, prepared.design.n_cells).astype(float))
         self.strata = tuple(map(int, prepared.strata))
-        self.key = _stream_key(seed, stream)
+        self.stream = (seed, stream)
+        self.rows = fixed_rows(prepared.sampling, self.size) if prepared.sampling.is_fixed else None
         self.weights = jnp.asarray(prepared.weights)
         self.kernel = jnp.asarray(prepared.kernel)
         self.truth = jnp.asarray(prepared.truth)
@@ -90,8 +92,10 @@ class Simulator:
     def draw(self, block: int) -> Draw:
         """The verdicts of a block."""
         prepared = self.prepared
-        level_key, call_key = _block_keys(self.key, jnp.asarray(block))
-        rows = draw_rows(level_key, self.weights, prepared.sampling, self.size)
+        rows = self.rows
+        if rows is None:
+            rows = draw_rows(hashed_key(*self.stream, block, "rows"), self.weights, prepared.sampling, self.size)
+        call_key = hashed_key(*self.stream, block, "calls")
         codes = None
         if self.by_calls:
             codes = draw_codes(call_key, self.calls, rows, prepared.repeats, prepared.coupling)
@@ -138,18 +142,6 @@ class Simulator:
         """Sums over the first `valid` replicates of a block: (methods, estimands, sums)."""
         answer = self.estimates(self.draw(block))
         return block_sums(*answer, self.truth, jnp.asarray(valid))
-
-
-@compiled()
-def _block_keys(key: jax.Array, block: jax.Array) -> tuple[jax.Array, jax.Array]:
-    levels, calls = jax.random.split(jax.random.fold_in(key, block))
-    return levels, calls
-
-
-def _stream_key(seed: int, stream: str) -> jax.Array:
-    # Two 32-bit halves of a 64-bit hash: the seed itself may be any whole number.
-    number = blake2b_64([seed, stream])
-    return jax.random.fold_in(seed_key(number & 0xFFFFFFFF), number >> 32)
 
 
 def _on_device(tables: Any) -> Any:

@@ -13,12 +13,15 @@ from secondorder._design import Component, Design, standard_components
 from secondorder._schema import CLASS, ITEM
 from secondorder._statistics._kernel import choose_kernel
 from secondorder.core._estimates import plugin_from
+from secondorder.core._pairs import combine, sampled_levels, self_corrections
 from secondorder.errors import CubeError, DesignError
 
 __all__ = [
     "FacetLevels",
     "Kernel",
     "as_law",
+    "class_names",
+    "closed_form_bias",
     "facet_names",
     "item_weights",
     "kernel_matrix",
@@ -134,6 +137,16 @@ def true_components(law: Matrix, design: Design, components: Sequence[Component]
     """
     values = plugin_from(law, design, components, kernel)
     return np.stack(values, axis=-1) if values else np.zeros((len(law), 0))
+
+
+def closed_form_bias(
+    law: Matrix, calls: NDArray[Any], design: Design, components: Sequence[Component], kernel: Matrix
+) -> Matrix:
+    """Bias of the plug-in at laws (items, L_1, ..., L_J, C), as (items, components); like :func:`true_components`."""
+    # The correction divides by n - 1; at a law the divisor is n.
+    corrections = self_corrections(calls + 1.0, law, 0.0, design, kernel)
+    values = combine(components, sampled_levels(corrections, design), design)
+    return np.negative(np.stack(values, axis=-1)) if values else np.zeros((len(law), 0))
 
 
 def law_components(

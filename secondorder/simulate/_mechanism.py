@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from secondorder._canon import canonical_json, sha256_hex
 from secondorder._design import Component, Design, Facet, standard_components
 from secondorder._schema import ITEM
-from secondorder.core._estimates import plugin_bias_at
 from secondorder.core._montecarlo import CallCoupling, Sampling, Source
 from secondorder.errors import DesignError, SpecError
 from secondorder.simulate._law import (
     Kernel,
     as_law,
     class_names,
+    closed_form_bias,
     facet_names,
     item_weights,
     kernel_matrix,
@@ -206,9 +206,8 @@ def prepare(mechanism: Mechanism, estimands: Sequence[str | Component] = ()) -> 
     true = shares @ true_components(marginal, census, components, kernel)
     bias = np.full(len(components), np.nan)
     independent = mechanism.dependence is None and end is None
-    if components and independent and all(source == "fixed" for _, _, source in sampling_levels):
-        exact = np.asarray(plugin_bias_at(law.values, n, design, components, kernel))
-        bias = shares @ exact
+    if independent and all(source == "fixed" for _, _, source in sampling_levels):
+        bias = shares @ closed_form_bias(law.values, n, design, components, kernel)
     classes = law.shape[-1]
     return Prepared(
         law.values.reshape(-1, classes),
