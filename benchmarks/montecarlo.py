@@ -96,10 +96,8 @@ def main() -> None:
         cell = data.sel(K=K, R=R, law=law, estimand="prompt")
         value = (cell["bias"] + cell["truth"]).sel(estimator=["plugin", "debiased"]).values
         print(f"{K:2d} {R:2d} {law:>8} {value[0]:9.5f} {plug:9.5f} {value[1]:9.5f} {debiased:9.5f}")
-    print(
-        f"{12 * options.replicates:,} data sets: engine {ours:.1f} s ({options.threads} threads, {options.processes} processes), ",
-        end="",
-    )
+    how = f"{options.threads} threads, {options.processes} processes"
+    print(f"{12 * options.replicates:,} data sets: engine {ours:.1f} s ({how}), ", end="")
     print(f"NumPy {theirs:.1f} s, ratio {theirs / ours:.1f}")
 
 
