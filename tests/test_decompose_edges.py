@@ -193,6 +193,14 @@ def test_what_decides_a_kernel_is_recorded() -> None:
     assert so.decompose(cube, kernel=2 * (1 - np.eye(2))).settings.to_dict()["kernel_matrix"] == [[0, 2], [2, 0]]
 
 
+def test_an_indefinite_kernel_is_noted() -> None:
+    cube = cube_of(random_codes(3, 2, 2, classes=3), "ABC")
+    tolerance = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    assert "negative in truth" in str(so.decompose(cube, kernel=tolerance, allow_indefinite=True))
+    for kernel in ("nominal", "ordinal"):
+        assert so.decompose(cube, kernel=kernel, allow_indefinite=True).groups[0].notes == ()
+
+
 def test_bands_that_do_not_exist_are_refused_before_any_work() -> None:
     with pytest.raises(InputError, match="covers resampled items"):
         so.decompose(cube_of(random_codes(3, 2, 4)), covers="calls", interval="bca")
@@ -220,6 +228,17 @@ def test_a_single_level_is_left_out_of_a_law_as_of_verdicts() -> None:
     assert so.decompose_law(law, facets=["prompt"]).value.values.tolist() == truth.value.values.tolist()
     with pytest.raises(DesignError, match="not the law's dimensions"):
         so.decompose_law(law, facets=["order"])
+
+
+def test_items_of_a_population_count_by_their_weight() -> None:
+    laws = so.simulate.laws
+    facets = {"prompt": 3}
+    mixed = laws.population({"steady": laws.rare_flips(0.0, facets), "noisy": laws.rare_flips(0.5, facets)}, [0.9, 0.1])
+    assert float(so.decompose_law(mixed).value.sel(component="call")) == pytest.approx(0.05)
+    bias = so.plugin_bias(mixed, repeats=2).bias.sel(component="prompt")
+    assert float(bias) == pytest.approx(2 / 3 / 2 * 0.05)
+    with pytest.raises(InputError, match="weight"):
+        so.decompose_law(mixed.isel(item=[0]))
 
 
 def test_invalid_calls_are_counted_among_the_items_used() -> None:

@@ -90,7 +90,7 @@ def decompose(
     standardise : bool
         Divide the interval kernel by half the squared range of the scores.
     allow_indefinite : bool
-        Accept a kernel matrix that is not of negative type.
+        Accept a kernel matrix that is not of negative type; the result says so.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def _decompose_group(
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=result.notes,
+        notes=(*chosen.notes, *result.notes),
     )
 
 

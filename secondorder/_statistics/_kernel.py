@@ -16,6 +16,7 @@ from secondorder.core._kernels import (
     check_kernel,
     interval_kernel,
     interval_with_invalid,
+    is_negative_type,
     midpoint_invalid,
     nominal_kernel,
     ordinal_kernel,
@@ -27,6 +28,7 @@ __all__ = ["ChosenKernel", "InvalidAs", "choose_kernel", "is_number", "kernel", 
 OTHER = "other_class"
 InvalidAs = Literal["class", "missing", "midpoint"] | tuple[float, float]
 NAMES = ("nominal", "ordinal", "interval")
+INDEFINITE = "the kernel is not of negative type: a component can be negative in truth"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class ChosenKernel:
     drop_invalid: bool
     invalid_as: InvalidAs
     parts: tuple[tuple[str, NDArray[np.float64]], ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of numbers under this kernel has to know."""
+        return () if is_negative_type(self.matrix) else (INDEFINITE,)
 
 
 def kernel(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, Facet
 from secondorder._schema import CLASS, ITEM
@@ -37,7 +38,8 @@ def decompose_law(
     ----------
     law : DataArray, dims (item?, facets..., class)
         Class probabilities of every cell; labels of the classes in the coordinate ``class``. Without a dimension
-        ``item`` it is one item.
+        ``item`` it is one item. A coordinate ``weight`` on the items (of a population of
+        :mod:`secondorder.simulate.laws`) weighs their mean; without it they are equal.
     facets : sequence of str or Facet, optional
         Crossed facets, with weights or kinds where declared; default: every dimension but ``item`` and ``class``. One
         with a single level is left out, as in :func:`secondorder.decompose`.
@@ -68,7 +70,7 @@ def decompose_law(
         law, facets, kernel, scores, invalid, components, standardise, allow_indefinite
     )
     values = np.asarray(at_law(array, design, wanted, matrix))
-    return _labelled(values, wanted, items, "value")
+    return _labelled(values, wanted, items, "value", law)
 
 
 def plugin_bias(
@@ -115,7 +117,7 @@ def plugin_bias(
         law, facets, kernel, scores, invalid, components, standardise, allow_indefinite
     )
     values = np.asarray(plugin_bias_at(array, float(repeats), design, wanted, matrix))
-    return _labelled(values, wanted, items, "bias")
+    return _labelled(values, wanted, items, "bias", law)
 
 
 def prepare_law(
@@ -187,11 +189,27 @@ def _labels(array: xr.DataArray, dim: str) -> list[str]:
     return [str(index) for index in range(array.sizes[dim])]
 
 
-def _labelled(values: Any, components: Sequence[Component], items: list[str] | None, name: str) -> xr.Dataset:
+def _labelled(
+    values: Any, components: Sequence[Component], items: list[str] | None, name: str, law: xr.DataArray
+) -> xr.Dataset:
     names = [component.name for component in components]
     if items is None:
         return xr.Dataset({name: ("component", values)}, coords={"component": names})
     return xr.Dataset(
-        {name: ("component", values.mean(0)), f"item_{name}": ((ITEM, "component"), values)},
+        {
+            name: ("component", np.average(values, axis=0, weights=_item_weights(law))),
+            f"item_{name}": ((ITEM, "component"), values),
+        },
         coords={"component": names, ITEM: items},
     )
+
+
+def _item_weights(law: xr.DataArray) -> NDArray[np.float64] | None:
+    if "weight" not in law.coords:
+        return None
+    weights = np.asarray(law["weight"].values, dtype=float)
+    if law["weight"].dims != (ITEM,) or not (weights >= 0).all() or abs(weights.sum() - 1) > MASS_TOLERANCE:
+        raise InputError(
+            f"its weights sum to {weights.sum():.6g}", place="law weight", remedy="give every item one, >= 0, sum 1"
+        )
+    return weights

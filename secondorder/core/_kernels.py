@@ -18,6 +18,7 @@ __all__ = [
     "check_kernel",
     "interval_kernel",
     "interval_with_invalid",
+    "is_negative_type",
     "krippendorff_ordinal_kernel",
     "midpoint_invalid",
     "negative_type_gap",
@@ -142,6 +143,17 @@ def negative_type_gap(matrix: Matrix) -> float:
     return float(np.linalg.eigvalsh(-0.5 * centre @ matrix @ centre)[0])
 
 
+def is_negative_type(matrix: Matrix) -> bool:
+    """Whether a kernel is of negative type, up to rounding.
+
+    Examples
+    --------
+    >>> is_negative_type(nominal_kernel(3)), is_negative_type(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]]))
+    (True, False)
+    """
+    return negative_type_gap(matrix) >= -RELATIVE_TOLERANCE * float(np.max(matrix, initial=0.0))
+
+
 def check_kernel(matrix: Matrix, n_classes: int, *, allow_indefinite: bool = False) -> Matrix:
     """The matrix as float64, checked: shape, symmetry, zero diagonal, finite, non-negative, of negative type.
 
@@ -184,10 +196,9 @@ def check_kernel(matrix: Matrix, n_classes: int, *, allow_indefinite: bool = Fal
         raise KernelError(
             f"D[{row},{column}] = {values[row, column]:g}", place="kernel", remedy="disagreements are at least 0"
         )
-    gap = negative_type_gap(values)
-    if gap < -RELATIVE_TOLERANCE * scale and not allow_indefinite:
+    if not allow_indefinite and not is_negative_type(values):
         raise KernelError(
-            f"it is not of negative type (smallest eigenvalue of -JDJ/2 is {gap:.3g})",
+            f"it is not of negative type (smallest eigenvalue of -JDJ/2 is {negative_type_gap(values):.3g})",
             place="kernel",
             remedy="components could be negative in truth; choose nominal, ordinal or interval, "
             "or accept it by declaring allow_indefinite=True",
