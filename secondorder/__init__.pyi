@@ -21,10 +21,15 @@ from ._labels._files import open_cube as open_cube
 from ._labels._files import save_cube as save_cube
 from ._labels._read import make_cube as make_cube
 from ._labels._read import read_table as read_table
+from ._statistics._benchmark import BenchmarkEffects as BenchmarkEffects
+from ._statistics._benchmark import benchmark_effects as benchmark_effects
+from ._statistics._budget import Budget as Budget
 from ._statistics._certificate import Certificate as Certificate
 from ._statistics._certificate import certify as certify
 from ._statistics._certificate import confidence_sequence as confidence_sequence
 from ._statistics._compare import Comparison as Comparison
+from ._statistics._contrast import Contrasts as Contrasts
+from ._statistics._contrast import contrasts as contrasts
 from ._statistics._decompose import decompose as decompose
 from ._statistics._decomposition import Decomposition as Decomposition
 from ._statistics._decomposition import compare as compare
@@ -37,6 +42,5 @@ from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias
 from ._statistics._permutation import TestResult as TestResult
 from ._statistics._permutation import permutation_test as permutation_test
-from ._statistics._budget import Budget as Budget
 from ._statistics._planning import budget as budget
 from ._statistics._reference import compare_reference as compare_reference
