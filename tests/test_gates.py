@@ -13,11 +13,17 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from secondorder import load_audit, plan_audit, run_audit
+from secondorder._audit._folder import RunFolder
+from secondorder._audit._gated import run_gated
+from secondorder._audit._plan import planned_folder
+from secondorder._audit._run import decompose_stage
 from secondorder.acquire import SimulatedJudge, read_ledger, run_calls
 from secondorder.errors import CorruptFileError, CubeError, InputError, SchemaError, SpecError
-from secondorder.studies import GatePolicy, evaluate_gate, fit_gate, gate_costs, open_gate
+from secondorder.studies import Gate, GatePolicy, evaluate_gate, fit_gate, gate_costs, open_gate
 from secondorder.studies._gate_cases import make_cases
 from secondorder.studies._gate_fit import best_threshold, folds_of, matthews, out_of_fold
+from secondorder.studies._signals import Signal
 
 small = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("small_run.py"))))
 PROMPTS = [f"p{k}" for k in range(1, 6)]
@@ -266,8 +272,6 @@ def gate_of(stop: str | None = None, threshold: float = 0.5):
     gate = fit_gate(panel(50))
     from dataclasses import replace
 
-    from secondorder.studies._signals import Signal
-
     signals = (Signal("verdict", ("1", "2", "tie", "⊥")), Signal("even", None))
     return replace(
         gate,
@@ -365,6 +369,127 @@ def test_an_interrupted_gated_run_goes_on_where_it_stopped(tmp_path: Path) -> No
             if r.outcome is not None
         }
         assert ended == expected_calls("decided")
+
+
+GATED = """
+schema = "secondorder.audit/1"
+name = "gated"
+seed = 3
+
+[judges.toy]
+endpoint = "openai-chat"
+base_url = "{url}"
+model = "toy"
+concurrency = 8
+body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
+
+[items]
+file = "items.jsonl"
+id = "id"
+stratum = "topic"
+gold = "best"
+
+[prompts]
+variants = [
+  {{ id = "p1", user = "Is it so? {{{{text}}}}" }},
+  {{ id = "p2", user = "Would you say so? {{{{text}}}}" }},
+  {{ id = "p3", user = "True? {{{{text}}}}" }},
+]
+
+[design]
+repeats = 1
+send = "by-item"
+
+[verdict]
+parser = "label"
+labels = {{ A = "yes", B = "no", TIE = "unsure" }}
+classes = ["yes", "no", "unsure"]
+
+[gate]
+file = "gate.json"
+"""
+
+
+def gated_audit(folder: Path, url: str) -> Path:
+    """An audit behind a gate that opens for short texts, and never after the verdict "no"."""
+    items = [
+        {"id": f"q{i}", "topic": "even" if i % 2 == 0 else "odd", "text": "word " * (i + 1), "best": "yes"}
+        for i in range(12)
+    ]
+    (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    gate = Gate(
+        "prompt", "p1", ("p2", "p3"), ("yes", "no", "unsure"), "class", "decided",
+        (Signal("verdict", ("yes", "no", "unsure")), Signal("words:text", None, 6.0, 1.0), Signal("stratum", ("odd",))),
+        0.5, (0.0, -100.0, 0.0, -1.0, 0.0, 0.5), None, {},
+    )  # fmt: skip
+    gate.save(folder / "gate.json")
+    spec = folder / "audit.toml"
+    spec.write_text(GATED.format(url=url))
+    return spec
+
+
+def test_an_audit_with_a_gate_runs_and_resumes_from_its_folder_alone(tmp_path: Path, capsys) -> None:  # type: ignore
+    from secondorder.cli import main
+
+    with SimulatedJudge(process=False) as server:
+        spec = gated_audit(tmp_path, server.base_url)
+        with pytest.raises(SystemExit) as end:
+            main(["run", str(spec)])
+        assert end.value.code == 0
+    shown = capsys.readouterr()
+    assert "Aggregation of 3 votes" in shown.out
+    assert "decompose: left out" in shown.err
+    run = tmp_path / "runs" / "gated"
+    with read_ledger(run / "ledger.sqlite") as ledger:
+        ended = {(r.call.item, r.call.prompt): r.outcome for r in ledger.outcomes() if r.outcome is not None}
+    assert len(ended) == 36
+    for i in range(12):
+        first = ended[f"q{i}", "p1"]
+        assert first.status != "not_called"
+        opened = first.verdict != "no" and i + 1 <= 6
+        second, third = ended[f"q{i}", "p2"], ended[f"q{i}", "p3"]
+        assert (second.reason == "gate") == (not opened)
+        assert (third.reason == "gate") == (not opened or (first.verdict or "⊥") == (second.verdict or "⊥"))
+    (tmp_path / "audit.toml").rename(tmp_path / "elsewhere.toml")
+    (tmp_path / "gate.json").rename(tmp_path / "old.json")
+    again = run_gated(run)  # nothing is left to call, and no judge is there
+    decided = again.decisions.data["decision"].squeeze()
+    for i in range(12):
+        votes = [o.verdict or "⊥" for p in ("p1", "p2", "p3") if (o := ended[f"q{i}", p]).status != "not_called"]
+        top = Counter(votes).most_common()
+        expected = "" if len(top) > 1 and top[0][1] == top[1][1] else top[0][0]
+        assert decided.sel(item=f"q{i}").item() == expected
+    for wrong, words in ((lambda: run_audit(run), "run_gated"), (lambda: decompose_stage(RunFolder(run)), "aggregate")):
+        with pytest.raises(SpecError, match=words):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('send = "by-item"', 'send = "shuffled"', "by-item"),
+        ('id = "p3"', 'id = "p4"', "it must know the prompts"),
+        ('"gate.json"', '"none.json"', "cannot be read"),
+        ('"gate.json"', '"items.jsonl"', "no JSON"),
+        ('file = "gate.json"', 'file = "gate.json"\ncontent = { a = 1 }', "content"),
+        ('stratum = "topic"\n', "", "stratum"),
+        ('"yes", "no", "unsure"]', '"yes", "no", "unsure", "maybe"]', "it must know those of this audit"),
+        ('"word"', '"word"', ""),
+    ],
+)
+def test_gates_that_do_not_fit_their_audit_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    spec = gated_audit(tmp_path, "http://127.0.0.1:9/v1")
+    spec.write_text(spec.read_text().replace(old, new))
+    if words:
+        with pytest.raises((SpecError, InputError, SchemaError), match=words):
+            plan_audit(spec)
+        return
+    gate = json.loads((tmp_path / "gate.json").read_text())
+    planned_folder(load_audit(spec))
+    gate["threshold"] = 0.4
+    (tmp_path / "gate.json").write_text(json.dumps(gate))
+    with pytest.raises(SpecError, match=r"gate.content.threshold: 0.5 → 0.4"):
+        planned_folder(load_audit(spec))
 
 
 def test_a_policy_that_waits_for_nothing_is_refused(tmp_path: Path) -> None:

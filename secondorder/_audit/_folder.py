@@ -63,6 +63,12 @@ class RunFolder:
             if left_over and time.time() - path.stat().st_mtime > STALE_S:
                 shutil.rmtree(path, ignore_errors=True)
 
+    @property
+    def gated(self) -> bool:
+        """Whether the run was planned behind a gate."""
+        spec = self.read_manifest().get("spec")
+        return isinstance(spec, dict) and spec.get("gate") is not None
+
     def read_manifest(self) -> dict[str, Any]:
         """The manifest of the folder.
 

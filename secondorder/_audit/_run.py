@@ -26,7 +26,7 @@ from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
 from secondorder.acquire import Summary
-from secondorder.errors import CorruptFileError, SecondOrderError
+from secondorder.errors import CorruptFileError, SecondOrderError, SpecError
 from secondorder.report import report_html
 
 __all__ = [
@@ -118,6 +118,8 @@ def run_audit(
     target = Target(_folder_of(audit, out), audit) if isinstance(audit, Audit) else find_target(audit, out)
     if target.audit is not None:
         planned_folder(target.audit, target.folder.path)
+    if target.folder.gated:
+        raise SpecError("the audit has a [gate]", place=str(target.folder.path), remedy="run it with run_gated")
     spec = None if target.audit is None else target.audit.spec
     summary = acquire_stage(target.folder, spec, progress=progress)
     if note is not None:
@@ -175,7 +177,18 @@ def decompose_stage(folder: RunFolder, *, note: Note | None = None) -> tuple[Dec
     decomposition : Decomposition
     written : bool
         False when the estimates of that very cube were there already.
+
+    Raises
+    ------
+    SpecError
+        When the run is behind a gate: its cells are filled or empty by their verdicts.
     """
+    if folder.gated:
+        raise SpecError(
+            "what is called behind a gate depends on the verdicts: components cannot be estimated from it",
+            place=str(folder.path),
+            remedy="aggregate it: secondorder study aggregate RUN",
+        )
     cube = _loaded(folder.cube)
     null = _loaded(folder.null) if folder.null.exists() else None
     if folder.estimates.exists():

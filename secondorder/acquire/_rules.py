@@ -6,7 +6,7 @@ import re
 from urllib.parse import parse_qsl, urlsplit
 
 from secondorder._design import standard_components
-from secondorder._schema import RESERVED_FACETS
+from secondorder._schema import BOTTOM, RESERVED_FACETS
 from secondorder.acquire._contract import all_numbers, check_contract
 from secondorder.acquire._endpoint import endpoint_of
 from secondorder.acquire._facets import facet_levels, facet_weights
@@ -220,6 +220,15 @@ def _check_gate(spec: AuditSpec, file: str) -> None:
             place=place,
             remedy=f"it must know the prompts of this audit: {', '.join(prompts)}",
         )
+    known = [name for name in gate.content.get("classes", []) if name != BOTTOM]
+    if sorted(known) != sorted(spec.verdict.classes):
+        raise SpecError(
+            f"the gate knows the classes {', '.join(known)}",
+            place=place,
+            remedy=f"it must know those of this audit: {', '.join(spec.verdict.classes)}",
+        )
+    if spec.items.stratum is None and any(signal["name"] == "stratum" for signal in gate.content["signals"]):
+        raise SpecError("the gate looks at the stratum", place=f"{file} [items]", remedy="name its field in stratum")
 
 
 def _check_analysis(spec: AuditSpec, file: str) -> None:

@@ -122,7 +122,8 @@ def report(run: Run = SPEC, /) -> int:
 def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
     """Run a whole audit: plan, acquire, cube, decompose, report; the same command again goes on where it stopped.
 
-    Prints the decomposition under the declared analysis. The exit code is 1 when calls are missing at the end.
+    Prints the decomposition under the declared analysis; behind a gate, the decisions. The exit code is 1 when calls
+    are missing at the end.
 
     Parameters
     ----------
@@ -140,6 +141,11 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
         summary = acquire_stage(folder, None if audit is None else audit.spec, progress=watch.progress)
         watch.note(f"acquire: {said_of_calls(summary)}")
         # Loaded only here: the first call does not wait for the statistics.
+        if folder.gated:
+            from secondorder._audit._gated import finish_gated
+
+            print(finish_gated(folder, summary, note=watch.note))
+            return _code(summary)
         from secondorder._audit._run import finish_run
 
         try:
