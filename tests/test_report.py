@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 
 import secondorder as so
+from secondorder._labels._results import format_number
 from secondorder._statistics._tree import estimate_all, open_estimates, save_estimates
+from secondorder.acquire import SimulatedJudge
+from secondorder.acquire._judge import Fault
 from secondorder.errors import CorruptFileError, InputError, SchemaError
 from secondorder.report import report_html
 
@@ -63,6 +67,101 @@ def test_the_report_carries_every_section_and_number() -> None:
         for estimate in group.estimates:
             assert f"{estimate.estimate:.4f}".lstrip("-") in page.text
     assert page.tags.count("svg") >= 4
+
+
+AUDIT = """
+schema = "secondorder.audit/1"
+name   = "all-of-it"
+seed   = 1
+
+[judges.one]
+endpoint  = "openai-chat"
+base_url  = "{url}"
+model     = "simulated"
+body      = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
+timeout_s = 1.0
+
+[items]
+file    = "items.jsonl"
+id      = "id"
+pair    = ["a", "b"]
+stratum = "kind"
+gold    = "better"
+
+[prompts]
+criterion = "Which is better?"
+census    = ["none", "xml"]
+user      = "{{{{criterion}}}} {{{{id}}}}\\nA: {{{{first}}}}\\nB: {{{{second}}}}"
+
+[design]
+orders  = ["AB", "BA"]
+repeats = 4
+send    = "by-cell"
+
+[verdict]
+parser  = "label"
+labels  = {{ A = "first", B = "second", TIE = "tie" }}
+classes = ["1", "2", "tie"]
+
+[retry]
+attempts = 2
+
+[null]
+items = 4
+ids   = 2
+
+[analysis]
+tau = 0.02
+"""
+
+
+@pytest.mark.slow
+def test_the_report_of_an_audit_has_every_item_of_its_list(tmp_path: Path) -> None:
+    """A small run in which everything happens: retries, timeouts, cut answers, a lost and a huge item, a null block."""
+    items = [{"id": f"q{k}", "kind": f"kind {k % 2}", "a": "x", "b": "y", "better": "1"} for k in range(8)]
+    items[0]["a"] = "x" * 1_100_000
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    faults = [
+        Fault(kind="status", status=429, rate=0.1, per_call=1),
+        Fault(kind="truncated", rate=0.1),
+        Fault(kind="slow", seconds=4, contains="</criterion> q7\\nA: x"),
+    ]
+    with SimulatedJudge(faults=faults) as judge:
+        (tmp_path / "audit.toml").write_text(AUDIT.format(url=judge.base_url), encoding="utf-8")
+        run = so.run_audit(tmp_path)
+    tree = open_estimates(run.folder / "estimates.nc")
+    text = " ".join(Page(run.report.read_text(encoding="utf-8")).text.split())
+    for wanted in (
+        # what was asked
+        "all-of-it, seed 1", "8 from items.jsonl", "2, a full list: none, xml", "Which is better?", "A → first",
+        "4 per cell, 128 in all", "{{criterion}} {{id}} A: {{first}}", "temperature = 1.0",
+        # components and prefixes
+        "disagree with probability", "ahead of" if "ahead of" in text else "is not settled", "debiased", "plug-in",
+        "R × inflation", "above τ", "7 items", "1 items left out: q7", "kind 0", "kind 1",
+        # calls
+        "invalid: truncated", "no_completion: timeout", "Match with gold", "⊥ as tie", "⊥ dropped", "timeouts as ⊥",
+        # integrity
+        "cells with fewer than two completed calls", "attempts sent", "calls that needed a retry", "response id",
+        "identical to the byte", "drift: class", "first call sent", "each cell after a warm-up call",
+        "Null block", "across-repeats",
+    ):  # fmt: skip
+        assert wanted in text, wanted
+    counts = tree["/integrity"].to_dataset().isel(group=0)
+    assert int(counts.planned) == 128
+    assert int(counts.completed) < 128
+    assert int(counts.retried) > 0
+    # Numbers are those of the estimates, digit by digit.
+    for part, fields in (
+        ("components", ("estimate", "plugin", "inflation", "lower", "upper")),
+        ("prefixes", ("estimate", "plugin", "inflation", "scaled_excess", "lower", "upper")),
+        ("strata", ("estimate", "lower", "upper")), ("sensitivity", ("estimate", "lower", "upper")),
+        ("null", ("plugin",)), ("items", ("value",)),
+    ):  # fmt: skip
+        data = tree[f"/{part}"].to_dataset()
+        kept = {"component": ["call", "prompt", "order"]} if part == "prefixes" else {"component": ["prompt"]}
+        for field in fields:
+            for number in data[field].sel(kept).values.ravel():
+                assert np.isnan(number) or format_number(float(number)) in text, (part, field)
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import socket
 import ssl
@@ -25,6 +26,7 @@ from secondorder.errors import EndpointError, SpecError
 __all__ = ["Exchange", "JudgeLine", "check_judge"]
 
 MAX_BODY = 64 * 2**20
+LARGE = 2**20  # a larger request is written in pieces, so that it does not hold up the others
 CONNECT_S = 20.0
 
 NO_CACHE = {
@@ -167,7 +169,11 @@ class JudgeLine:
         asked: float | None = None
         try:
             async with self._session.post(
-                self._url, data=request, headers=headers, proxy=self._proxy, allow_redirects=False
+                self._url,
+                data=io.BytesIO(request) if len(request) > LARGE else request,
+                headers=headers,
+                proxy=self._proxy,
+                allow_redirects=False,
             ) as response:
                 status = response.status
                 kept = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}

@@ -45,14 +45,15 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     if np.isnan(data.estimate.sel(component=parts)).any():
         raise UndefinedError("a debiased component is undefined", place="plot.components", remedy="see its reason")
     groups = data.group.values.tolist()
-    columns = legend_columns([*map(plain, parts), "total"])
+    labels = [short_label(label) or "all calls" for label in groups]
+    columns = legend_columns([*map(plain, parts), "total"], beside=max(map(len, labels)))
     ax = new_axes(ax, (7.0, 1.0 + 0.2 * math.ceil((len(parts) + 1) / columns) + 0.75 * len(groups)))
     palette = colours(parts)
     for row in range(len(groups)):
         group = data.isel(group=row)
         _stack(ax, row - 0.19, group.estimate, parts, palette, hatched=False)
         _stack(ax, row + 0.19, group.plugin, parts, palette, hatched=True)
-    ax.set_yticks(range(len(groups)), [short_label(label) or "all calls" for label in groups])
+    ax.set_yticks(range(len(groups)), labels)
     ax.invert_yaxis()
     ax.axvline(0, color="#222222", linewidth=0.8)
     ax.set_xlabel(

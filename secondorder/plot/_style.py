@@ -19,8 +19,8 @@ CALL = "#0072B2"
 PALETTE = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#882255", "#999999")
 PLUGIN_GREY = "#767676"
 INK = "#222222"
-LONGEST_LABEL = 40
-LEGEND_WIDTH = 80
+LONGEST_LABEL = 32
+LEGEND_WIDTH = 84
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -64,10 +64,11 @@ def plain(label: str) -> str:
     return (f" {text}" if text.startswith("_") else text).replace("$", r"\$")
 
 
-def legend_columns(labels: Sequence[str]) -> int:
-    """Columns of a legend above a figure of the usual width: one row if all fits."""
+def legend_columns(labels: Sequence[str], *, beside: int = 0) -> int:
+    """Columns of a legend above axes of the usual width, less `beside` characters: one row if all fits."""
     widths = [6 + len(label) for label in labels]
-    return len(labels) if sum(widths) <= LEGEND_WIDTH else max(1, LEGEND_WIDTH // max(widths))
+    room = LEGEND_WIDTH - beside
+    return len(labels) if sum(widths) <= room else max(1, room // max(widths))
 
 
 def to_svg(figure: Figure | Axes, *, identity: str = "secondorder") -> str:

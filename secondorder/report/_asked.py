@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import xarray as xr
@@ -56,6 +56,8 @@ def asked_section(tree: xr.DataTree) -> Section:
             rows.append(("census", "the prompts differ in the format of the criterion alone (proved by hash)"))
         cut = {"invalid": "an answer cut at the token limit is ⊥", "parse": "answers cut at the token limit are read"}
         rows.append(("verdict", f"parser {spec['verdict']['parser']}; {cut[spec['verdict']['truncated']]}"))
+        if spec["verdict"]["labels"]:
+            rows.append(("labels", ", ".join(f"{key} → {value}" for key, value in spec["verdict"]["labels"].items())))
     else:
         table = provenance(tree, "source")
         rows.append(("table", f"{table['name']}, {table['rows_used']} of {table['rows']} rows used"))
@@ -65,7 +67,21 @@ def asked_section(tree: xr.DataTree) -> Section:
     rows.append(("bands", f"{100 * settings['level']:g} %, {settings['interval']}, covering {settings['covers']}"))
     if settings.get("tau") is not None:
         rows.append(("threshold τ", f"{settings['tau']:g}"))
-    return Section("What was asked", "", (Table("", ("", ""), tuple(rows)),))
+    tables = [Table("", ("", ""), tuple(rows))]
+    if asked is not None:
+        tables.append(Table("Prompts", ("", ""), tuple(_prompts(asked["spec"]["prompts"]))))
+    return Section("What was asked", "", tuple(tables))
+
+
+def _prompts(prompts: Mapping[str, Any]) -> Iterator[Row]:
+    """Templates as they were declared, one row per message."""
+    for variant in prompts["variants"] or [{"id": "", **prompts}]:
+        messages = variant.get("messages") or [
+            {"role": role, "content": variant.get(role) or prompts.get(role) or ""} for role in ("system", "user")
+        ]
+        for message in messages:
+            if message["content"]:
+                yield f"{variant['id']} {message['role']}".strip(), message["content"]
 
 
 def _judge(judge: Mapping[str, Any]) -> str:
@@ -77,10 +93,17 @@ def _judge(judge: Mapping[str, Any]) -> str:
 def _facets(facets: Mapping[str, Any]) -> list[Row]:
     kinds = {"fixed": "a full list", "random": "a sample of a policy"}
     return [
-        (name, f"{len(info['levels'])}, {kinds.get(info['kind'], info['kind'])}: {', '.join(info['levels'])}")
+        (name, f"{len(info['levels'])}, {kinds.get(info['kind'], info['kind'])}: {', '.join(_levels(info))}")
         for name, info in facets.items()
         if len(info["levels"]) > 1
     ]
+
+
+def _levels(facet: Mapping[str, Any]) -> list[str]:
+    weights = facet.get("weights")
+    if not weights or max(weights) - min(weights) < 1e-12:
+        return list(facet["levels"])
+    return [f"{level} ({weight:g})" for level, weight in zip(facet["levels"], weights, strict=True)]
 
 
 def provenance_section(tree: xr.DataTree) -> Section:

@@ -20,11 +20,11 @@ def outcomes_section(tree: xr.DataTree) -> Section | None:
     data = dataset(tree, "outcomes")
     if data is None:
         return None
-    names = [name for name, _ in groups(data)]
+    names = [name for name, _ in groups(tree, data)]
     rows: list[Row] = []
     for outcome in data.outcome.values.tolist():
         row: list[str | int] = [outcome]
-        for _, group in groups(data.sel(outcome=outcome)):
+        for _, group in groups(tree, data.sel(outcome=outcome)):
             row += [int(group["count"]), percent(group.share)]
         rows.append(tuple(row))
     columns = ["outcome"] + [part for name in names for part in (name, "share")]
@@ -40,7 +40,7 @@ def gold_section(tree: xr.DataTree) -> Section | None:
     data = dataset(tree, "gold")
     if data is None or "match" not in data:
         return None
-    parts = list(groups(data))
+    parts = list(groups(tree, data))
     rows: list[Row] = [("all items", *(percent(row.match) for _, row in parts))]
     if "stratum_match" in data:
         rows.extend(
@@ -61,7 +61,7 @@ def sensitivity_section(tree: xr.DataTree) -> Section | None:
         return None
     tables = []
     components = data.component.values.tolist()
-    for name, row in groups(data):
+    for name, row in groups(tree, data):
         rows: list[Row] = []
         for rule in data.rule.values.tolist():
             at = row.sel(rule=rule)
@@ -82,7 +82,7 @@ def null_section(tree: xr.DataTree) -> Section | None:
     if data is None:
         return None
     rows: list[Row] = []
-    for name, row in groups(data):
+    for name, row in groups(tree, data):
         for pairs in data.pairs.values.tolist():
             at = row.sel(pairs=pairs, component="prompt")
             rows.append((name, pairs, banded(at), float(at.plugin), int(at.n_items)))
@@ -112,7 +112,7 @@ def integrity_section(tree: xr.DataTree) -> Section | None:
     data = dataset(tree, "integrity")
     if data is None:
         return None
-    parts = list(groups(data))
+    parts = list(groups(tree, data))
     rows: list[Row] = [(label, *(int(row[key]) for _, row in parts)) for key, label in COUNTS.items() if key in data]
     duplicates = json.loads(tree["/provenance"].attrs.get("duplicates", "null"))
     if duplicates is not None:

@@ -19,6 +19,7 @@ from secondorder.report._read import (
     dataset,
     facets,
     groups,
+    names,
     number,
     percent,
     provenance,
@@ -42,9 +43,9 @@ SAID_IN_SENTENCES = 3
 
 def answer_section(tree: xr.DataTree) -> Section:
     """The result in sentences, and judges side by side."""
-    data, names = tree["/components"].to_dataset(), facets(tree)
-    found = list(groups(data))
-    said = [_said(name, row, names) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
+    data, main = tree["/components"].to_dataset(), facets(tree)
+    found = list(groups(tree, data))
+    said = [_said(name, row, main) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
     said.append(
         "Plug-in measures count call noise as an effect of the facets; the debiased estimates do not. A negative "
         "estimate is sampling noise around a small component, shown as it is."
@@ -54,16 +55,16 @@ def answer_section(tree: xr.DataTree) -> Section:
         largest = str(row.largest.values)
         part = f"{source(largest)}, {percent(value(row, largest, 'share'), 0)}" if largest else "–"
         cells: list[Cell] = [name, banded(row.sel(component="total")), part]
-        for facet in names[:2]:
+        for facet in main[:2]:
             cells += [value(row, facet), value(row, facet, "plugin")]
         rows.append(tuple(cells))
     columns = ["judge", "P(disagree)" if data.attrs["kernel"] == "nominal" else "mean disagreement", "largest part"]
-    columns += [text for facet in names[:2] for text in (facet, f"{facet}, plug-in")]
+    columns += [text for facet in main[:2] for text in (facet, f"{facet}, plug-in")]
     tables = (Table("", tuple(columns), tuple(rows)),) if len(found) > 1 else ()
     return Section("The answer", "\n\n".join(said), tables)
 
 
-def _said(name: str, row: xr.Dataset, names: list[str]) -> str:
+def _said(name: str, row: xr.Dataset, main: list[str]) -> str:
     total = row.sel(component="total")
     how = "disagree with probability" if row.attrs["kernel"] == "nominal" else "differ by a mean disagreement of"
     if np.isnan(float(total.estimate)):
@@ -72,23 +73,26 @@ def _said(name: str, row: xr.Dataset, names: list[str]) -> str:
     lines = [f"Two calls{whom} on one item {how} {banded(total, apart=' ', digits=3)}."]
     largest, second = str(row.largest.values), str(row.second.values)
     if largest:
-        lead = f"{number(row.lead, 3)} [{number(row.lead_lower, 3)}, {number(row.lead_upper, 3)}]"
         share = f"{number(value(row, largest), 3)}, {percent(value(row, largest, 'share'), 0)} of it"
-        settled = f"ahead of {source(second)} by {lead}"
-        unsettled = f"its lead over {source(second)}, {lead}, is not settled"
-        clear = float(row.lead_lower) > 0
+        lines.append(f"The largest part is {source(largest)}: {share}{_lead(row, source(second))}.")
+    if main and not np.isnan([value(row, facet) for facet in main]).any():
         lines.append(
-            f"The largest part is {source(largest)}: {share}{', ' if clear else '; '}{settled if clear else unsettled}."
-        )
-    if names and not np.isnan([value(row, facet) for facet in names]).any():
-        lines.append(
-            f"Plug-in measures would report {_ranked(row, names, 'plugin')}; debiased it is {_ranked(row, names)}."
+            f"Plug-in measures would report {_ranked(row, main, 'plugin')}; debiased it is {_ranked(row, main)}."
         )
     return " ".join(lines)
 
 
-def _ranked(row: xr.Dataset, names: list[str], field: str = "estimate") -> str:
-    ordered = sorted(names, key=lambda facet: -value(row, facet, field))
+def _lead(row: xr.Dataset, second: str) -> str:
+    if np.isnan(float(row.lead_lower)):
+        return f", ahead of {second} by {number(row.lead, 3)} (without a band)"
+    lead = f"{number(row.lead, 3)} [{number(row.lead_lower, 3)}, {number(row.lead_upper, 3)}]"
+    if float(row.lead_lower) > 0:
+        return f", ahead of {second} by {lead}"
+    return f"; its lead over {second}, {lead}, is not settled"
+
+
+def _ranked(row: xr.Dataset, main: list[str], field: str = "estimate") -> str:
+    ordered = sorted(main, key=lambda facet: -value(row, facet, field))
     return " > ".join(f"{short(facet)} {number(value(row, facet, field), 3)}" for facet in ordered)
 
 
@@ -99,9 +103,11 @@ def _sentence(text: str) -> str:
 def components_section(tree: xr.DataTree) -> Section:
     """Every component debiased beside plug-in, with bands, inflation and what was left out."""
     data, prefixes = tree["/components"].to_dataset(), dataset(tree, "prefixes")
-    scaled = None if prefixes is None or "scaled_excess" not in prefixes else prefixes.isel(depth=-1).scaled_excess
+    found = provenance(tree, "groups")
+    whole = max(group["repeats"][1] for group in found)
+    scaled = None if prefixes is None or whole not in prefixes.depth else prefixes.scaled_excess.sel(depth=whole)
     tables = []
-    for k, (name, row) in enumerate(groups(data)):
+    for k, (name, row) in enumerate(groups(tree, data)):
         rows = []
         for component in data.component.values.tolist():
             at = row.sel(component=component)
@@ -115,7 +121,7 @@ def components_section(tree: xr.DataTree) -> Section:
         columns = ["component", "debiased", "lower", "upper", "share", "plug-in", "inflation"]
         columns += ["R × inflation"] if scaled is not None else []
         columns += ["above τ", "plug-in above τ"] if "above_tau" in row else []
-        tables.append(Table(name, tuple(columns), tuple(rows), _notes(row, provenance(tree, "groups")[k])))
+        tables.append(Table(name, tuple(columns), tuple(rows), _notes(row, found[k])))
     attrs = data.attrs
     figures = []
     if not np.isnan(data.estimate).any():
@@ -153,11 +159,11 @@ def prefixes_section(tree: xr.DataTree) -> Section | None:
     data = dataset(tree, "prefixes")
     if data is None or data.sizes.get("depth", 0) < 2:
         return None
-    names = facets(tree)
+    main = facets(tree)
     tables = []
-    for name, row in groups(data):
+    for name, row in groups(tree, data):
         rows: list[Row] = []
-        for component in ("call", *names):
+        for component in ("call", *main):
             for depth in data.depth.values.tolist():
                 at = row.sel(depth=depth, component=component)
                 values = (float(at.plugin), float(at.inflation), float(at.scaled_excess))
@@ -168,7 +174,7 @@ def prefixes_section(tree: xr.DataTree) -> Section | None:
         "The same estimates from the first repeats alone. The plug-in falls towards the debiased value as 1/R; R times "
         "its inflation stays level, because it is a multiple of call noise."
     )
-    return Section("With fewer repeats", text, tuple(tables), (prefix_figure(data, names),) if names else ())
+    return Section("With fewer repeats", text, tuple(tables), (prefix_figure(data, main),) if main else ())
 
 
 def comparison_section(tree: xr.DataTree) -> Section | None:
@@ -177,11 +183,10 @@ def comparison_section(tree: xr.DataTree) -> Section | None:
     if rankings is None or differences is None:
         return None
 
-    def called(label: str) -> str:
-        return short(label.partition(" = ")[2] or label)
+    called = names(tree)
 
     def line(labels: xr.DataArray) -> str:
-        return " > ".join(called(label) for label in labels.values.tolist())
+        return " > ".join(called.get(label, label) for label in labels.values.tolist())
 
     orderings: list[Row] = []
     for name in rankings.component.values.tolist():
@@ -190,8 +195,8 @@ def comparison_section(tree: xr.DataTree) -> Section | None:
     rows: list[Row] = []
     for k in range(differences.sizes["difference"]):
         at = differences.isel(difference=k)
-        names = (str(at.component.values), called(str(at.a.values)), called(str(at.b.values)))
-        rows.append((*names, banded(at), float(at.plugin)))
+        pair = [called[str(at[end].values)] for end in ("a", "b")]
+        rows.append((str(at.component.values), *pair, banded(at), float(at.plugin)))
     attrs = tree["/comparison"].attrs
     note = "The last column is the share of whole-item draws in which the two measures put different judges first."
     columns = ("component", "debiased", "plug-in", "top differs in")
@@ -218,7 +223,7 @@ def strata_section(tree: xr.DataTree) -> Section | None:
         return None
     tables = []
     components = data.component.values.tolist()
-    for name, row in groups(data):
+    for name, row in groups(tree, data):
         rows: list[Row] = []
         for stratum in data.stratum.values.tolist():
             at = row.sel(stratum=stratum)
@@ -232,7 +237,7 @@ def items_section(tree: xr.DataTree) -> Section:
     data = tree["/items"].to_dataset()
     strata = data.stratum.values if "stratum" in data.coords else None
     figures, tables = [], []
-    for k, (name, row) in enumerate(groups(data)):
+    for k, (name, row) in enumerate(groups(tree, data)):
         figures.append(Figure(f"Items of {name}", plot.to_svg(plot.items(row), identity=f"items-{k}")))
         order = np.argsort(-row.value.sel(component="total").fillna(-np.inf).values, kind="stable")
         rows: list[Row] = []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["report_html"]
 
 LONGEST_CELL = 300
+LONGEST_FACT = 4000
 OPEN_ROWS = 30
 OPEN_TABLES = 3
 
@@ -54,20 +55,26 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(lines=_lines, numeric=_numeric, cut=cut)
+    environment.tests["headed"] = _headed
     environment.globals.update(open_rows=OPEN_ROWS, open_tables=OPEN_TABLES)
     return environment
 
 
-def cut(text: str) -> str:
+def cut(text: str, longest: int = LONGEST_CELL) -> str:
     """A text that a page can bear: whole, or its beginning with the number of characters left out."""
-    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}… ({len(text) - LONGEST_CELL} characters more)"
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest} characters more)"
 
 
-def _lines(value: Any) -> tuple[str, str]:
-    """A cell's text, and the band that stands below it (else empty)."""
+def _lines(value: Any, headed: bool = True) -> tuple[str, str]:
+    """A cell's text, and the band that stands below it (else empty); a list of facts may hold long texts."""
     text = format_number(value)
     banded = _BANDED.fullmatch(text)
-    return (banded[1], banded[2]) if banded else (cut(text), "")
+    return (banded[1], banded[2]) if banded else (cut(text, LONGEST_CELL if headed else LONGEST_FACT), "")
+
+
+def _headed(table: Table) -> bool:
+    """Whether a table has headings; without them it is a list of facts."""
+    return any(table.columns)
 
 
 def _numeric(table: Table) -> list[bool]:

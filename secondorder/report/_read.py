@@ -47,11 +47,20 @@ def provenance(tree: xr.DataTree, name: str) -> Any:
     return json.loads(tree["/provenance"].attrs.get(name, "null"))
 
 
-def groups(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """Every group with the name that the report calls it by: ``judge = qwen`` is ``qwen``."""
+def names(tree: xr.DataTree) -> dict[str, str]:
+    """What the report calls each group: its value alone where groups come from one column, else the whole label."""
+    found = {}
+    for group in provenance(tree, "groups"):
+        label = ", ".join(f"{name} = {value}" for name, value in group["by"].items())
+        found[label] = short(label if len(group["by"]) > 1 else "".join(group["by"].values())) or ALL
+    return found
+
+
+def groups(tree: xr.DataTree, data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """Every group of a part of the tree, with its name."""
+    called = names(tree)
     for k, label in enumerate(data.group.values.tolist()):
-        name = label.partition(" = ")[2] if label.count(" = ") == 1 else label
-        yield short(name) or ALL, data.isel(group=k)
+        yield called.get(label, short(label)), data.isel(group=k)
 
 
 def short(name: str) -> str:

@@ -20,6 +20,7 @@ from secondorder.errors import InputError
 __all__ = ["JudgeServer"]
 
 RANDOM_SEEDS = (-1, 2**32 - 1)
+LARGEST_REQUEST = 64 * 2**20  # real servers are bounded by their context, not at aiohttp's one megabyte
 
 
 class JudgeServer:
@@ -58,7 +59,8 @@ class JudgeServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[web.ServerRunner, int]:
         """Listen; returns the runner (to clean up) and the port."""
-        runner = web.ServerRunner(web.Server(self._handle, access_log=None), handle_signals=False, shutdown_timeout=0.1)
+        server = web.Server(self._handle, request_factory=_roomy_request, access_log=None)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, host, port, backlog=1024, reuse_address=True)
         await site.start()
@@ -143,6 +145,11 @@ class JudgeServer:
 
 
 _JSON = "application/json"
+
+
+def _roomy_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_REQUEST)
 
 
 def _completion(request: dict[str, Any], texts: list[str], fault: str, *, fresh: bool) -> bytes:
