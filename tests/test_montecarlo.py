@@ -13,14 +13,11 @@ import jax
 import numpy as np
 import pytest
 
+from secondorder.core._law_tables import NEVER, call_tables, compositions, count_tables, n_compositions
 from secondorder.core._montecarlo import (
-    NEVER,
     CallCoupling,
     Sampling,
     block_size,
-    call_tables,
-    compositions,
-    count_tables,
     counts_of_codes,
     counts_of_outcomes,
     draw_codes,
@@ -28,7 +25,6 @@ from secondorder.core._montecarlo import (
     draw_rows,
     fixed_rows,
     hashed_key,
-    n_compositions,
 )
 from secondorder.core._precision import double_precision, seed_key
 from secondorder.testing import assert_mean, enumerate_outcomes

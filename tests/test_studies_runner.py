@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,8 @@ def same(one: StudyResult, other: StudyResult) -> bool:
 
 def test_digits_do_not_depend_on_shards_or_processes(whole: StudyResult, tmp_path: Path) -> None:
     assert same(whole, run_study(STUDY, shard_blocks=1, out=tmp_path))
+    with ThreadPoolExecutor(2) as threads:
+        assert same(whole, run_study(STUDY, shard_blocks=1, executor=threads))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         assert same(whole, run_study(STUDY, shard_blocks=1, executor=executor))
 
@@ -221,6 +223,23 @@ def test_own_methods_run_and_their_failures_are_counted() -> None:
     wrong = Method("wrong", lambda draw: np.zeros((3, 1)))
     with pytest.raises(SpecError, match="method wrong"):
         run_study(Study("w", "", {"R": (2,)}, mechanism, replicates=10, seed=1, methods=(wrong,), estimands=("call",)))
+
+
+def test_faults_in_own_functions_are_named() -> None:
+    def fails(draw: Draw) -> Any:
+        raise KeyError("x")
+
+    study = {"aims": "", "replicates": 10, "seed": 1}
+    with pytest.raises(SpecError, match=r"method bad: it raises KeyError"):
+        run_study(Study("s", factors={"R": (2,)}, mechanism=mechanism, methods=(Method("bad", fails),), **study))
+    with pytest.raises(SpecError, match=r"mechanism\(K=2\) raises TypeError"):
+        run_study(Study("s", factors={"K": (2,)}, mechanism=mechanism, **study))
+    with pytest.raises(SpecError, match="is a int"):
+        run_study(Study("s", factors={"K": (2,)}, mechanism=lambda K: K, **study))
+    local = Study("s", factors={"R": (2,)}, mechanism=mechanism, methods=(Method("m", lambda draw: draw),), **study)
+    spawned = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    with spawned as executor, pytest.raises(SpecError, match="top of the study's file"):
+        run_study(local, executor=executor)
 
 
 def test_dependence_biases_complete_pairs_and_spares_across_repeats() -> None:

@@ -55,5 +55,5 @@ CLAIM = Claim(
         Expect("negative", "debiased", equals=negative, tolerance=0.002, estimands=("prompt",), where={"law": "null"}),
     ),
     false_alarm=1e-6,
-    quick_replicates=50_000,
+    quick_replicates=200_000,
 )

@@ -39,5 +39,5 @@ CLAIM = Claim(
     study=STUDY,
     expects=(Expect("bias", "debiased", equals=0.0), Expect("bias", "plugin", equals="plugin_bias")),
     false_alarm=1e-6,
-    quick_replicates=50_000,
+    quick_replicates=100_000,
 )

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from secondorder.core._law_tables import call_tables, count_tables, n_compositions
 from secondorder.core._montecarlo import (
     block_size,
-    call_tables,
-    count_tables,
     counts_of_codes,
     counts_of_outcomes,
     draw_codes,
@@ -21,10 +20,9 @@ from secondorder.core._montecarlo import (
     draw_rows,
     fixed_rows,
     hashed_key,
-    n_compositions,
 )
 from secondorder.core._precision import compiled, double
-from secondorder.errors import SpecError
+from secondorder.errors import SecondOrderError, SpecError
 from secondorder.simulate._estimators import built_in_estimates
 from secondorder.simulate._measures import block_sums
 from secondorder.simulate._mechanism import Prepared
@@ -121,7 +119,14 @@ class Simulator:
         return Estimate(value, lower, upper, reject)
 
     def _own(self, method: Method, draw: Draw) -> Estimate:
-        given = method.function(draw)
+        try:
+            given = method.function(draw)
+        except SecondOrderError:
+            raise
+        except Exception as error:
+            raise SpecError(
+                f"it raises {type(error).__name__}: {error}", place=f"method {method.name}", remedy="mend the function"
+            ) from error
         answer = given if isinstance(given, Estimate) else Estimate(given)
         shape = (self.size, len(self.prepared.names))
         arrays: list[Any] = []

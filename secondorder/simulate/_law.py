@@ -27,6 +27,7 @@ __all__ = [
     "kernel_matrix",
     "law_components",
     "make_law",
+    "moved_law",
     "true_components",
 ]
 
@@ -101,6 +102,22 @@ def as_law(law: xr.DataArray) -> xr.DataArray:
 def _place(law: xr.DataArray, where: tuple[int, ...]) -> str:
     named = [f"{dim}={law[dim].values[i] if dim in law.coords else i}" for dim, i in zip(law.dims, where, strict=False)]
     return " ".join(named)
+
+
+def moved_law(law: xr.DataArray, change: Any, place: str) -> xr.DataArray:
+    """The law plus a change that sums to 0 over classes, refused where a probability would become negative."""
+    values = law.values + change
+    if values.min() < 0:
+        # Along the line from `law`, the first probability to reach 0 bounds every component by the square of the step.
+        negative = change < 0
+        reach = float((law.values[negative] / -change[negative]).min())
+        raise DesignError(
+            f"a probability would be {values.min():.3g}",
+            place=place,
+            remedy=f"ask for at most {reach**2:.3g} of these values",
+        )
+    # A rounding error of the sum is not a fault of the law; anything larger is refused by as_law.
+    return as_law(law.copy(data=values))
 
 
 def facet_names(law: xr.DataArray) -> tuple[str, ...]:

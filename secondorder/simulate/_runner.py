@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from secondorder.errors import SpecError
+from secondorder.errors import SpecError, WorldError
 from secondorder.simulate._block import Simulator, replicates_per_block
 from secondorder.simulate._files import load_module, make_folder
 from secondorder.simulate._mechanism import Prepared, prepare
@@ -92,7 +92,8 @@ def run_study(
     resume : bool
         Go on from the shards in `out`.
     executor : concurrent.futures.Executor, optional
-        Runs the blocks; processes must be spawned, not forked. Default: this process.
+        Runs the blocks: threads share compiled programs and suit the built-in methods, processes suit slow methods of
+        one's own and must be spawned, not forked. Default: this process.
     progress : callable, optional
         Called with (replicates done, replicates in all).
     shard_blocks : int
@@ -206,27 +207,44 @@ def _jobs(needed: list[list[int]], results: list[dict[int, Sums]], shard_blocks:
 def _run(
     jobs: Iterable[_Job], tasks: list[_Task], source: str | None, executor: Executor | None
 ) -> Iterator[tuple[_Job, Sums]]:
+    # Jobs come point by point: what a point needs is made once, and dropped with its last job.
+    @lru_cache(maxsize=1)
+    def simulator(point: int) -> Simulator:
+        return _make_simulator(tasks[point].arguments)
+
+    @lru_cache(maxsize=1)
+    def payload(point: int) -> bytes:
+        return tasks[point].payload()
+
     if executor is None:
-        point, simulator = -1, None
         for job in jobs:
-            if job.point != point or simulator is None:
-                point, simulator = job.point, _make_simulator(tasks[job.point].arguments)
-            yield job, _run_blocks(simulator, job)
+            yield job, _run_blocks(simulator(job.point), job)
         return
-    payloads = [task.payload() for task in tasks]
     waiting: dict[Future[Sums], _Job] = {}
     queue = iter(jobs)
     try:
         while True:
             for job in islice(queue, IN_FLIGHT - len(waiting)):
-                waiting[executor.submit(_run_elsewhere, payloads[job.point], job, source)] = job
+                if isinstance(executor, ThreadPoolExecutor):
+                    future = executor.submit(_run_blocks, simulator(job.point), job)
+                else:
+                    future = executor.submit(_run_elsewhere, payload(job.point), job, source)
+                waiting[future] = job
             if not waiting:
                 return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future.result()
+                yield waiting.pop(future), _outcome(future)
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _outcome(future: Future[Sums]) -> Sums:
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        remedy = "finished blocks are kept where --out was given: go on with --resume"
+        raise WorldError("a worker process ended", place="simulate", remedy=remedy) from error
 
 
 def _run_blocks(simulator: Simulator, job: _Job) -> Sums:

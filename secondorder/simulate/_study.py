@@ -11,7 +11,7 @@ import msgspec
 
 from secondorder._canon import canonical_json, sha256_hex
 from secondorder._design import Component
-from secondorder.errors import SpecError
+from secondorder.errors import SecondOrderError, SpecError
 from secondorder.simulate._measures import MEASURES
 from secondorder.simulate._mechanism import Mechanism
 from secondorder.simulate._methods import Method, resolve_methods
@@ -146,9 +146,18 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises
         ------
         SpecError
-            When the study's function answers something else.
+            When the study's function fails, or answers something else.
         """
-        mechanism = self.mechanism(**point)
+        try:
+            mechanism = self.mechanism(**point)
+        except SecondOrderError:
+            raise
+        except Exception as error:
+            raise SpecError(
+                f"mechanism({point_label(point)}) raises {type(error).__name__}: {error}",
+                place=f"study {self.name}",
+                remedy="mend the function; it gets the factors as keyword arguments",
+            ) from error
         if not isinstance(mechanism, Mechanism):
             raise SpecError(
                 f"mechanism({point_label(point)}) is a {type(mechanism).__name__}",
