@@ -195,7 +195,8 @@ def test_logprobs_are_seen_where_they_come_and_where_they_are_refused(tmp_path, 
         patch.setattr(JudgeServer, "_complete", with_logprobs)
         with examined(tmp_path / "yes") as (checkup, _, _):
             assert seen(checkup, "logprobs") == "yes"
-    with examined(tmp_path / "no", Fault(kind="status", status=400, contains='"logprobs"')) as (checkup, server, _):
+    with examined(tmp_path / "no", Fault(kind="status", status=400, contains='"logprobs"')) as (checkup, server, spec):
+        assert not {call.request_sha256 for call in plan_audit(spec).calls} & set(server.served)
         assert seen(checkup, "logprobs") == "no"
         assert checkup.sent == len(server.served) == 5
         assert not checkup.problems

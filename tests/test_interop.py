@@ -160,7 +160,7 @@ def test_templates_that_are_nested_in_questions_are_no_facet_and_crossed_ones_ar
 def test_answers_with_marks_of_two_verdicts_are_counted(tmp_path):
     said = "[[A]] is better than [[B]]? No: [[B]]."
     log = interop.read_fastchat(lines(tmp_path / "x.jsonl", pair(texts=(said, "[[A]]"))))
-    assert any(note.startswith("1 answers hold marks of more than one verdict") for note in log.notes)
+    assert any(note.startswith("Answers with marks of more than one verdict: 1.") for note in log.notes)
     assert log.rows[0]["text"] == said
 
 
@@ -220,9 +220,9 @@ def test_ties_and_labels_that_no_judge_gave_are_left_out_and_counted(tmp_path):
     drawn = annotation(2, 2, is_noisy_label=True)
     log = interop.read_alpaca_eval(one(tmp_path / "a.json", [annotation(1), same, drawn]))
     assert len(log) == 1
-    assert [note.split(":")[0] for note in log.notes[:2]] == [
-        "1 pairs of identical outputs",
-        "1 labels that AlpacaEval drew at random (p_label_flip)",
+    assert [note for note in log.notes if note.startswith("Left out")] == [
+        "Left out, pairs of identical outputs (AlpacaEval writes a tie without a call): 1.",
+        "Left out, labels that AlpacaEval drew at random (p_label_flip): 1.",
     ]
 
 
@@ -476,7 +476,7 @@ def test_a_failure_is_no_judgement(tmp_path):
     unasked = {"pass": True, "score": 1, "reason": "No assertions", "assertion": None}
     with pytest.raises(TableError, match="no assertion judged this row"):
         interop.read_promptfoo(promptfoo(tmp_path / "y.json", result(0, grade=unasked)))
-    assert any(note.startswith("5 failures of the grader stand in the file as failed assertions") for note in log.notes)
+    assert any(note.endswith("failed assertions, ⊥ or missing here: 5.") for note in log.notes)
 
 
 def test_the_assertion_is_named_and_several_are_wordings(tmp_path):
@@ -600,7 +600,7 @@ def test_annotations_are_verdicts_of_judges(tmp_path):
     log = interop.read_helm(path, verdict="omni_math.gpt_score", error="invalid")
     assert verdicts(log) == ["1", "0", "⊥"]
     assert {row["judge"] for row in log} == {"omni_math.gpt_score"}
-    assert any(note.startswith("1 annotations of empty answers") for note in log.notes)
+    assert any(note.endswith("HELM asked no judge: 1.") for note in log.notes)
     with pytest.raises(TableError, match="the annotators: omni_math"):
         interop.read_helm(path, verdict="wildbench.score")
 
@@ -661,7 +661,7 @@ def test_a_sample_judged_twice_in_a_run_is_one_outcome_or_declared(tmp_path):
         interop.read_openai_evals(path)
     last = interop.read_openai_evals(path, repeated="last")
     assert verdicts(last) == ["No"]
-    assert any(note.startswith("1 judgements of samples that were judged again") for note in last.notes)
+    assert any(note.endswith("judged again in the same run: 1.") for note in last.notes)
     assert verdicts(interop.read_openai_evals(path, repeated="repeats")) == ["Yes", "No"]
 
 
@@ -725,7 +725,7 @@ def test_epochs_are_repeats_and_an_unscored_sample_is_no_verdict(tmp_path):
     log = interop.read_inspect(path)
     assert verdicts(log) == ["A", "⊥", "⊥", "I", ""]
     assert [row["reason"] for row in log] == ["", "refusal", "unparsed", "", "rate_limited"]
-    assert any(note.startswith("1 answers without a grade are scored as incorrect") for note in log.notes)
+    assert any(note.endswith("scores as incorrect, ⊥ here: 1.") for note in log.notes)
     assert np.diff(log.to_cube().sent.values.ravel()).tolist() == [1.0] * 4
 
 
@@ -868,3 +868,49 @@ def test_answers_that_repeat_to_the_letter_are_noted(tmp_path):
     assert any(
         note.startswith("In 1 of 2 cells all repeats are one text") for note in interop.read_fastchat(path).notes
     )
+
+
+def places_in(value, at=()):
+    yield at
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield from places_in(value[key], (*at, key))
+
+
+def with_junk(value, at, junk):
+    if not at:
+        return junk
+    copy = json.loads(json.dumps(value))
+    inner = copy
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = junk
+    return copy
+
+
+def test_a_record_with_junk_anywhere_is_read_or_refused_with_its_place(tool):
+    read, path = tool
+    is_lines = path.suffix == ".jsonl"
+    text = path.read_text(encoding="utf-8")
+    value = [json.loads(line) for line in text.splitlines()] if is_lines else json.loads(text)
+    refused = []
+    for at in places_in(value):
+        for junk in (None, 7, "x", [], {}):
+            spoiled = with_junk(value, at, junk)
+            if is_lines and isinstance(spoiled, list):
+                lines(path, *spoiled)
+            else:
+                one(path, spoiled)
+            try:
+                str(read(path))
+            except TableError as error:
+                refused.append(str(error))
+    assert refused
+    assert all(path.name in message for message in refused)
+
+
+def test_a_parser_of_ones_own_that_breaks_is_named(tmp_path):
+    path = task_file(tmp_path / "m", "t", sample(0, ["A", "B"], "A"))
+    with pytest.raises(TableError, match=r"jsonl line 1: parse raised ZeroDivisionError"):
+        interop.read_lm_eval(path, parse=lambda text: text[1 // 0])
+    with pytest.raises(TableError, match="parse returned 7"):
+        interop.read_lm_eval(path, parse=lambda text: 7)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from secondorder.errors import TableError
-from secondorder.interop._files import Paths, as_object, digest, json_value, needed, pick, short, sources
+from secondorder.interop._files import Paths, as_object, digest, json_value, needed, pick, record_of, short, sources
 from secondorder.interop._finish import Call, finish
 from secondorder.interop._log import P_SECOND, Log
 from secondorder.interop._verdicts import Said, invalid, missing
@@ -60,6 +60,15 @@ def read_alpaca_eval(
     ------
     TableError
         Naming file and annotation.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "annotations.json")
+    >>> line = {"instruction": "Hi", "output_1": "a", "output_2": "b", "annotator": "gpt4", "preference": 2}
+    >>> _ = path.write_text(json.dumps([line]))
+    >>> [row["verdict"] for row in read_alpaca_eval(path)]
+    ['2']
     """
     files = sources(path)
     calls: list[Call] = []
@@ -71,13 +80,13 @@ def read_alpaca_eval(
         for position, entry in enumerate(listed):
             place = f"{source.name} annotation {position} (from 0)"
             line = as_object(entry, place)
-            one, two = needed(line, "output_1", place), needed(line, "output_2", place)
-            if one == two:
+            if needed(line, "output_1", place) == needed(line, "output_2", place):
                 left_out["same"] += 1  # the tool writes a tie without asking the judge
             elif line.get("is_noisy_label"):
                 left_out["noise"] += 1
             else:
-                calls.append(_call(line, place, str(repeat), error, judge, switch_seed))
+                with record_of("AlpacaEval", place):
+                    calls.append(_call(line, place, str(repeat), error, judge, switch_seed))
     return finish("AlpacaEval", files, calls, classes=["1", "2", "tie"], notes=_notes(calls, left_out))
 
 
@@ -146,10 +155,10 @@ def _notes(calls: list[Call], left_out: Mapping[str, int]) -> list[str]:
     notes = []
     if left_out["same"]:
         notes.append(
-            f"{left_out['same']} pairs of identical outputs: AlpacaEval writes a tie without a call; left out."
+            f"Left out, pairs of identical outputs (AlpacaEval writes a tie without a call): {left_out['same']}."
         )
     if left_out["noise"]:
-        notes.append(f"{left_out['noise']} labels that AlpacaEval drew at random (p_label_flip): left out.")
+        notes.append(f"Left out, labels that AlpacaEval drew at random (p_label_flip): {left_out['noise']}.")
     if any(P_SECOND in call.more for call in calls):
         notes.append(
             "Weighted preferences are soft verdicts, and to_cube() keeps them. AlpacaEval divides the probabilities of "

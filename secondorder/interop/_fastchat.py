@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from secondorder._canon import join_key
 from secondorder.errors import TableError
-from secondorder.interop._files import Paths, json_lines, needed, short, sources
+from secondorder.interop._files import Paths, json_lines, needed, record_of, short, sources
 from secondorder.interop._finish import Call, finish
 from secondorder.interop._log import Log
 from secondorder.interop._verdicts import Said, invalid, missing
@@ -50,6 +50,15 @@ def read_fastchat(path: Paths, *, error: Failed | None = None, scale: tuple[floa
     ------
     TableError
         Naming file and line.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "gpt-4_single.jsonl")
+    >>> line = {"question_id": 81, "model": "a", "judge": ["gpt-4", "single-v1"], "turn": 1, "tstamp": 0.5}
+    >>> _ = path.write_text(json.dumps({**line, "score": -1, "judgment": "No rating."}))
+    >>> [row["verdict"] for row in read_fastchat(path)]
+    ['⊥']
     """
     files = sources(path)
     lines = [entry for source in files for entry in json_lines(source)]
@@ -57,11 +66,14 @@ def read_fastchat(path: Paths, *, error: Failed | None = None, scale: tuple[floa
     if len(set(single.values())) > 1:
         place = next(place for place, kind in single.items() if kind != next(iter(single.values())))
         raise TableError("pairwise and single judgements are mixed", place=place, remedy="read them one by one")
-    lines.sort(key=lambda entry: entry[1].get("tstamp") or 0.0)
+    lines.sort(key=lambda entry: _moment(entry[1]))
     _refuse_copies(lines)
     notes = ["FastChat judges at temperature 0: call noise is that of the server alone."]
     if lines and "score" in lines[0][1]:
-        calls = [_single(line, place, error, scale) for place, line in lines]
+        calls = []
+        for place, line in lines:
+            with record_of("FastChat", place):
+                calls.append(_single(line, place, error, scale))
         low, high = scale
         whole = (
             [f"{score}" for score in range(int(low), int(high) + 1)] if low == int(low) and high == int(high) else []
@@ -72,14 +84,22 @@ def read_fastchat(path: Paths, *, error: Failed | None = None, scale: tuple[floa
             notes.append(f"Scores between whole numbers are classes of their own: {', '.join(between)}.")
         return finish("FastChat single", files, calls, classes=classes, notes=notes)
     turned = _both_ways(lines)
-    calls = [call for place, line in lines for call in _pair(line, place, error, turned)]
+    calls = []
+    for place, line in lines:
+        with record_of("FastChat", place):
+            calls += _pair(line, place, error, turned)
     conflicting = sum(sum(mark in call.more["text"] for mark in MARKS) > 1 for call in calls)
     if conflicting:
         notes.append(
-            f"{conflicting} answers hold marks of more than one verdict; FastChat took the first of {', '.join(MARKS)} "
-            "that it found anywhere. Column 'text' has the answers."
+            f"Answers with marks of more than one verdict: {conflicting}. FastChat took the first of {', '.join(MARKS)} "
+            "that stands anywhere in them; column 'text' has them."
         )
     return finish("FastChat pair", files, calls, classes=["1", "2", "tie"], notes=notes)
+
+
+def _moment(line: Mapping[str, Any]) -> float:
+    stamp = line.get("tstamp")
+    return float(stamp) if isinstance(stamp, int | float) else 0.0
 
 
 def _refuse_copies(lines: list[tuple[str, dict[str, Any]]]) -> None:

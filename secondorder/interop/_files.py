@@ -8,15 +8,17 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from secondorder.errors import InputError, TableError
+from secondorder.errors import InputError, SecondOrderError, TableError
 
 __all__ = [
     "ABSENT",
     "Paths",
     "Source",
+    "as_list",
     "as_object",
     "json_lines",
     "json_value",
@@ -24,6 +26,7 @@ __all__ = [
     "needed",
     "pick",
     "pick_or",
+    "record_of",
     "short",
     "sources",
 ]
@@ -152,6 +155,38 @@ def as_object(value: Any, place: str) -> dict[str, Any]:
     return value
 
 
+def as_list(value: Any, place: str) -> list[Any]:
+    """A value that has to be a list.
+
+    Raises
+    ------
+    TableError
+    """
+    if not isinstance(value, list):
+        raise TableError(f"this is {_kind(value)}, not a list", place=place, remedy="give the tool's own log")
+    return value
+
+
+@contextmanager
+def record_of(tool: str, place: str) -> Iterator[None]:
+    """Say where a record has not the form that a tool writes, instead of how the reading of it broke.
+
+    Raises
+    ------
+    TableError
+    """
+    try:
+        yield
+    except SecondOrderError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as fault:
+        raise TableError(
+            f"the record has not the form that {tool} writes ({type(fault).__name__}: {fault})",
+            place=place,
+            remedy="is it that tool's log, as the tool wrote it?",
+        ) from fault
+
+
 def pick(record: Any, path: str) -> Any:
     """The field at a dotted path (numbers index lists); :data:`ABSENT` where there is none.
 
@@ -214,5 +249,5 @@ def digest(value: Any, length: int = 16) -> str:
 
 
 def _kind(value: Any) -> str:
-    names = {list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "null")

@@ -13,12 +13,14 @@ from secondorder.errors import TableError
 from secondorder.interop._files import (
     ABSENT,
     Paths,
+    as_list,
     as_object,
     digest,
     json_value,
     needed,
     pick,
     pick_or,
+    record_of,
     short,
     sources,
 )
@@ -78,6 +80,16 @@ def read_helm(
     ------
     TableError
         Naming file and request state.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "scenario_state.json")
+    >>> result = {"success": True, "cached": False, "completions": [{"text": " A", "logprob": 0, "tokens": []}]}
+    >>> state = {"instance": {"id": "id1"}, "request": {"model": "org/m"}, "train_trial_index": 0, "result": result}
+    >>> _ = path.write_text(json.dumps({"adapter_spec": {"method": "generation"}, "request_states": [state]}))
+    >>> [(row["judge"], row["verdict"]) for row in read_helm(path)]
+    [('org/m', 'A')]
     """
     files = sources(path)
     read = reader(labels, classes, parse)
@@ -85,7 +97,7 @@ def read_helm(
     for source in files:
         value = as_object(json_value(source), source.name)
         adapter = as_object(needed(value, "adapter_spec", source.name), source.name)
-        for k, state in enumerate(needed(value, "request_states", source.name)):
+        for k, state in enumerate(as_list(needed(value, "request_states", source.name), source.name)):
             place = f"{source.name} request_states[{k}]"
             states.append((place, as_object(state, place), adapter))
     wordings = {_wording(adapter) for _, _, adapter in states}
@@ -93,30 +105,31 @@ def read_helm(
     calls: list[Call] = []
     unasked = 0
     for place, state, adapter in states:
-        prompt = _wording(adapter) if len(wordings) > 1 else "default"
-        shown = SINGLE if order is None else short(needed(state, order, place))
-        trial = short(pick_or(state, "request.random", ""))
-        for k, said, text in _ends(state, place, verdict, error, read, shown):
-            if said is None:
-                unasked += 1
-                continue
-            calls.append(
-                Call(
-                    place,
-                    judge or _judge(state, adapter, verdict),
-                    short(needed(state, "instance.id", place)),
-                    said,
-                    prompt=prompt,
-                    order=shown,
-                    repeat=f"{trials.index(trial)}" + (f".{k}" if k else ""),
-                    cached=verdict == "completion" and pick(state, "result.cached") is True,
-                    request=trial,
-                    more={**_facets(state), "text": text, **_time(state)},
+        with record_of("HELM", place):
+            prompt = _wording(adapter) if len(wordings) > 1 else "default"
+            shown = SINGLE if order is None else short(needed(state, order, place))
+            trial = short(pick_or(state, "request.random", ""))
+            for k, said, text in _ends(state, place, verdict, error, read, shown):
+                if said is None:
+                    unasked += 1
+                    continue
+                calls.append(
+                    Call(
+                        place,
+                        judge or _judge(state, adapter, verdict),
+                        short(needed(state, "instance.id", place)),
+                        said,
+                        prompt=prompt,
+                        order=shown,
+                        repeat=f"{trials.index(trial)}" + (f".{k}" if k else ""),
+                        cached=verdict == "completion" and pick(state, "result.cached") is True,
+                        request=trial,
+                        more={**_facets(state), "text": text, **_time(state)},
+                    )
                 )
-            )
     notes = []
     if unasked:
-        notes.append(f"{unasked} annotations of empty answers, for which HELM asked no judge: left out.")
+        notes.append(f"Left out, empty answers about which HELM asked no judge: {unasked}.")
     if verdict != "completion" and len(trials) > 1:
         notes.append("Trials grade answers that differ: call noise is that of the answers and the judge together.")
     facets = ["perturbation", "examples"]

@@ -16,12 +16,14 @@ from secondorder.interop._files import (
     ABSENT,
     Paths,
     Source,
+    as_list,
     as_object,
     json_value,
     listed,
     needed,
     pick,
     pick_or,
+    record_of,
     short,
 )
 from secondorder.interop._finish import SINGLE, Cached, Call, finish
@@ -86,6 +88,15 @@ def read_inspect(
         Naming file and sample.
     InputError
         When a ``.eval`` log is given and Inspect is not installed.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "log.json")
+    >>> sample = {"id": "q1", "epoch": 1, "scores": {"pick": {"value": "A"}}, "target": "A"}
+    >>> _ = path.write_text(json.dumps({"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [sample]}))
+    >>> [(row["judge"], row["repeat"], row["verdict"]) for row in read_inspect(path)]
+    [('m', '1', 'A')]
     """
     logs = [_open(entry) for entry in listed(path)]
     read = reader(labels, classes, parse)
@@ -93,27 +104,29 @@ def read_inspect(
     unread = 0
     for source, log in logs:
         spec = as_object(needed(log, "eval", source.name), source.name)
-        for sample in log.get("samples") or []:
+        for number, sample in enumerate(as_list(log.get("samples") or [], f"{source.name} samples")):
+            sample = as_object(sample, f"{source.name} sample {number} (from 0)")
             name = short(needed(sample, "id", source.name))
             place = f"{source.name} sample {name} epoch {short(sample.get('epoch'))}"
-            shown = SINGLE if order is None else short(_at(spec, sample, order, place))
-            said, old = _said(sample, scorer, value, read, shown, place)
-            unread += old
-            event = _last_model_event(sample)
-            calls.append(
-                Call(
-                    place,
-                    judge or _judge(spec),
-                    name,
-                    said,
-                    prompt=short(spec.get("task")) if prompt is None else short(_at(spec, sample, prompt, place)),
-                    order=shown,
-                    repeat=short(needed(sample, "epoch", place)),
-                    cached=event.get("cache") == "read",
-                    more={"target": short(sample.get("target")), "text": _text(sample), **_time(event)},
+            with record_of("Inspect", place):
+                shown = SINGLE if order is None else short(_at(spec, sample, order, place))
+                said, old = _said(sample, scorer, value, read, shown, place)
+                unread += old
+                event = _last_model_event(sample)
+                calls.append(
+                    Call(
+                        place,
+                        judge or _judge(spec),
+                        name,
+                        said,
+                        prompt=short(spec.get("task")) if prompt is None else short(_at(spec, sample, prompt, place)),
+                        order=shown,
+                        repeat=short(needed(sample, "epoch", place)),
+                        cached=event.get("cache") == "read",
+                        more={"target": short(sample.get("target")), "text": _text(sample), **_time(event)},
+                    )
                 )
-            )
-    notes = [f"{unread} answers without a grade are scored as incorrect in the log: ⊥ here."] if unread else []
+    notes = [f"Answers without a grade that the log scores as incorrect, ⊥ here: {unread}."] if unread else []
     return finish("Inspect", [source for source, _ in logs], calls, cached=cached, classes=classes, notes=notes)
 
 
@@ -149,7 +162,7 @@ def _said(
 ) -> tuple[Said, bool]:
     """What a sample's score says, and whether an answer without a grade was scored as incorrect."""
     if sample.get("error"):
-        return failure(short(pick(sample, "error.message"))), False
+        return failure(short(pick_or(sample, "error.message", sample["error"]))), False
     if sample.get("invalidation"):
         return missing(), False
     scores = sample.get("scores") or {}

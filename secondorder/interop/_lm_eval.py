@@ -11,7 +11,7 @@ from typing import Any
 
 from secondorder._schema import BOTTOM
 from secondorder.errors import TableError
-from secondorder.interop._files import Paths, Source, json_lines, needed, short, sources
+from secondorder.interop._files import Paths, Source, json_lines, needed, record_of, short, sources
 from secondorder.interop._finish import SINGLE, Call, finish
 from secondorder.interop._log import Log
 from secondorder.interop._verdicts import Parse, reader
@@ -66,6 +66,16 @@ def read_lm_eval(
     ------
     TableError
         Naming file and line.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "samples_pick_2026-11-30T12-00-00.jsonl")
+    >>> line = {"doc_id": 0, "doc": {"shown": "BA"}, "resps": [["A", "B"]], "filtered_resps": ["A"], "filter": "none"}
+    >>> _ = path.write_text(json.dumps(line))
+    >>> log = read_lm_eval(path, order="shown", labels={"A": "first", "B": "second"})
+    >>> [(row["prompt"], row["repeat"], row["verdict"]) for row in log]
+    [('pick', '0', '2'), ('pick', '1', '1')]
     """
     named: list[tuple[str | None, Source]] = (
         [(name, source) for name, one in path.items() for source in sources(one)]
@@ -82,28 +92,29 @@ def read_lm_eval(
         for place, line in lines:
             if str(line.get("filter", chosen)) != chosen:
                 continue
-            item = short(needed(line, "doc_id", place))
-            _same_document(documents, item, line, place)
-            shown = SINGLE if order is None else short(needed(line, f"doc.{order}", place))
-            more = {"target": short(line.get("target")), "prompt_hash": short(line.get("prompt_hash"))}
-            for repeat, (verdict, text) in enumerate(
-                _answers(line, place, parsed=parse is not None or labels is not None)
-            ):
-                said = read(BOTTOM if verdict == NO_MATCH else verdict, shown, place)
-                if verdict == NO_MATCH:
-                    said = said._replace(reason="unparsed")
-                calls.append(
-                    Call(
-                        place,
-                        judge or source.path.resolve().parent.name,
-                        item,
-                        said,
-                        prompt=prompt,
-                        order=shown,
-                        repeat=str(repeat),
-                        more={**more, "text": text},
+            with record_of("the harness", place):
+                item = short(needed(line, "doc_id", place))
+                _same_document(documents, item, line, place)
+                shown = SINGLE if order is None else short(needed(line, f"doc.{order}", place))
+                more = {"target": short(line.get("target")), "prompt_hash": short(line.get("prompt_hash"))}
+                for repeat, (verdict, text) in enumerate(
+                    _answers(line, place, parsed=parse is not None or labels is not None)
+                ):
+                    said = read(BOTTOM if verdict == NO_MATCH else verdict, shown, place)
+                    if verdict == NO_MATCH:
+                        said = said._replace(reason="unparsed")
+                    calls.append(
+                        Call(
+                            place,
+                            judge or source.path.resolve().parent.name,
+                            item,
+                            said,
+                            prompt=prompt,
+                            order=shown,
+                            repeat=str(repeat),
+                            more={**more, "text": text},
+                        )
                     )
-                )
     notes = ["The harness gives repeats one cache entry: with its --use_cache they are copies, which no field shows."]
     files = [source for _, source in named]
     return finish("lm-evaluation-harness", files, calls, classes=classes, notes=notes if _repeated(calls) else [])

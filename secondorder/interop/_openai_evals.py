@@ -11,7 +11,18 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from secondorder.errors import TableError
-from secondorder.interop._files import ABSENT, Paths, json_lines, needed, pick, short, sources
+from secondorder.interop._files import (
+    ABSENT,
+    Paths,
+    as_object,
+    json_lines,
+    needed,
+    pick,
+    pick_or,
+    record_of,
+    short,
+    sources,
+)
 from secondorder.interop._finish import SINGLE, Call, finish
 from secondorder.interop._log import Log
 from secondorder.interop._verdicts import Parse, Read, failure, invalid, reader
@@ -38,7 +49,7 @@ def read_openai_evals(
     classes: Sequence[str] | None = None,
     parse: Parse | None = None,
 ) -> Log:
-    """Choices of a model-graded evaluation.
+    r"""Choices of a model-graded evaluation.
 
     A sample is an item, the last completion function is the judge, the model-graded specification is the prompt, and
     every file (run) is a repeat. The answer ``__invalid__`` is ⊥, where the tool's score makes it the lowest choice.
@@ -71,6 +82,16 @@ def read_openai_evals(
     ------
     TableError
         Naming file and line.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "run.jsonl")
+    >>> spec = {"spec": {"completion_fns": ["gpt-4"], "eval_name": "joke.dev.v0", "run_id": "r", "run_config": {}}}
+    >>> event = {"sample_id": "joke.dev.0", "type": "metrics", "data": {"choice": "__invalid__", "score": 0.0}}
+    >>> _ = path.write_text(f"{json.dumps(spec)}\n{json.dumps(event)}\n")
+    >>> [(row["judge"], row["verdict"]) for row in read_openai_evals(path)]
+    [('gpt-4', '⊥')]
     """
     files = sources(path)
     read = reader(labels, classes, parse)
@@ -82,8 +103,8 @@ def read_openai_evals(
         failed: dict[str, tuple[str, dict[str, Any]]] = {}
         for place, line in json_lines(source):
             if "spec" in line:
-                spec = line["spec"]
-            elif line.get("type") == event and field in (line.get("data") or {}):
+                spec = as_object(line["spec"], place)
+            elif line.get("type") == event and field in as_object(line.get("data") or {}, place):
                 judged.setdefault(short(needed(line, "sample_id", place)), []).append((place, line))
             elif line.get("type") == "error":
                 failed[short(line.get("sample_id"))] = (place, line)
@@ -101,15 +122,16 @@ def read_openai_evals(
             attempts += len(found) - len(kept)
             for again, (place, line) in enumerate(kept):
                 repeat = f"{number}.{again}" if again else str(number)
-                calls.append(_call(line, place, names, sample, repeat, field, order, read, spec))
+                with record_of("OpenAI evals", place):
+                    calls.append(_call(line, place, names, sample, repeat, field, order, read, spec))
         for sample, (place, line) in failed.items():
             if sample not in judged:
-                said = failure(short(pick(line, "data.message")))
+                said = failure(short(pick_or(line, "data.message", "")))
                 more = {"run": short(spec.get("run_id")), **_time(line)}
                 calls.append(Call(place, names[0], sample, said, prompt=names[1], repeat=str(number), more=more))
     notes = []
     if attempts:
-        notes.append(f"{attempts} judgements of samples that were judged again in the same run: attempts, left out.")
+        notes.append(f"Left out as attempts, judgements of samples that were judged again in the same run: {attempts}.")
     return finish("OpenAI evals", files, calls, classes=classes, notes=notes)
 
 
@@ -137,8 +159,8 @@ def _call(
 
 
 def _judge(spec: Mapping[str, Any]) -> str:
-    functions = spec.get("completion_fns") or ["default"]
-    return short(functions[-1])
+    functions = spec.get("completion_fns")
+    return short(functions[-1]) if isinstance(functions, list) and functions else "default"
 
 
 def _prompt(spec: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from secondorder.interop._files import (
     ABSENT,
     Paths,
     Source,
+    as_list,
     as_object,
     digest,
     json_lines,
@@ -23,6 +24,7 @@ from secondorder.interop._files import (
     needed,
     pick,
     pick_or,
+    record_of,
     short,
 )
 from secondorder.interop._files import sources as open_all
@@ -110,6 +112,16 @@ def read_promptfoo(
     ------
     TableError
         Naming file and row.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "output.json")
+    >>> row = {"testIdx": 0, "promptIdx": 0, "promptId": "p", "provider": {"id": "judge"}, "vars": {"text": "t"}}
+    >>> answer = {**row, "response": {"output": "A", "cached": False}, "success": True, "failureReason": 0}
+    >>> _ = path.write_text(json.dumps({"results": {"version": 3, "results": [answer]}}))
+    >>> [(row["judge"], row["verdict"]) for row in read_promptfoo(path, verdict="output")]
+    [('judge', 'A')]
     """
     files = open_all(path)
     graded = verdict != "output"
@@ -121,32 +133,35 @@ def read_promptfoo(
     mislabelled = 0
     for row, repeat in zip(rows, _repeats(rows), strict=True):
         place, fields = row.place, row.fields
-        shown = SINGLE if order is None else short(needed(fields, order, place))
-        for wording in wanted if graded else [None]:
-            grade = _grade(fields, wording, place) if graded else None
-            if grade is None:
-                said, failed = _output(fields, read, shown), False
-                name = names[short(fields.get("promptId"))]
-            else:
-                said, failed = _graded(fields, grade, verdict, read, shown, place)
-                name = wording or "default"
-            mislabelled += failed
-            calls.append(
-                Call(
-                    place,
-                    judge or _judge(fields, grade),
-                    row.item,
-                    said,
-                    prompt=name if prompt is None else short(needed(fields, prompt, place)),
-                    order=shown,
-                    repeat=repeat,
-                    cached=_cached(fields, grade),
-                    more={**_vars(fields), "text": _text(fields, grade), **_latency(fields, grade)},
+        with record_of("promptfoo", place):
+            shown = SINGLE if order is None else short(needed(fields, order, place))
+            for wording in wanted if graded else [None]:
+                grade = _grade(fields, wording, place) if graded else None
+                if grade is None:
+                    said, failed = _output(fields, read, shown), False
+                    name = names[short(fields.get("promptId"))]
+                else:
+                    said, failed = _graded(fields, grade, verdict, read, shown, place)
+                    name = wording or "default"
+                mislabelled += failed
+                calls.append(
+                    Call(
+                        place,
+                        judge or _judge(fields, grade),
+                        row.item,
+                        said,
+                        prompt=name if prompt is None else short(needed(fields, prompt, place)),
+                        order=shown,
+                        repeat=repeat,
+                        cached=_cached(fields, grade),
+                        more={**_vars(fields), "text": _text(fields, grade), **_latency(fields, grade)},
+                    )
                 )
-            )
     notes = []
     if mislabelled:
-        notes.append(f"{mislabelled} failures of the grader stand in the file as failed assertions: ⊥ or missing here.")
+        notes.append(
+            f"Failures of the grader that the file has as failed assertions, ⊥ or missing here: {mislabelled}."
+        )
     if graded and _answers_differ(rows):
         notes.append("Repeats grade answers that differ: call noise is that of the answers and the judge together.")
     return finish("promptfoo", files, calls, cached=cached, classes=classes, notes=notes)
@@ -178,10 +193,7 @@ def _results(source: Source) -> list[tuple[str, dict[str, Any]]]:
     listed = pick(value, "results.results")
     if listed is ABSENT:
         listed = value.get("results")
-    if not isinstance(listed, list):
-        raise TableError(
-            "there are no results in it", place=source.name, remedy="give what promptfoo eval --output wrote"
-        )
+    listed = as_list(listed, f"{source.name} results")
     return [
         (place, as_object(row, place))
         for k, row in enumerate(listed)
@@ -233,7 +245,7 @@ def _grade(fields: Mapping[str, Any], assertion: str | None, place: str) -> dict
         return parts[0]
     if not parts and assertion is None:
         return whole
-    kinds = ", ".join(sorted({short(pick(part, "assertion.type")) for part in parts if pick(part, "assertion")}))
+    kinds = ", ".join(sorted({short(pick_or(part, "assertion.type", "?")) for part in parts}))
     raise TableError(
         f"{len(parts)} assertions{f' ({kinds})' if kinds else ''} stand in the grade",
         place=place,
@@ -294,7 +306,7 @@ def _answers_differ(rows: Sequence[_Row]) -> bool:
     answers: dict[tuple[str, str, str], set[str]] = {}
     for row in rows:
         output = pick(row.fields, "response.output")
-        key = (row.item, short(row.fields.get("promptId")), short(pick(row.fields, "provider.id")))
+        key = (row.item, short(row.fields.get("promptId")), _provider(row.fields))
         if output is not ABSENT:
             answers.setdefault(key, set()).add(short(output))
     return any(len(found) > 1 for found in answers.values())

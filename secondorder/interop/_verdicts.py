@@ -70,7 +70,7 @@ def reader(labels: Mapping[str, str] | None, classes: Sequence[str] | None, pars
         if not label:
             return invalid("empty")
         if parse is not None:
-            parsed = parse(text)
+            parsed = _parsed(parse, text, place)
             if parsed is None:
                 return invalid("unparsed")
             label = parsed
@@ -85,6 +85,20 @@ def reader(labels: Mapping[str, str] | None, classes: Sequence[str] | None, pars
         return Said(label)
 
     return read
+
+
+def _parsed(parse: Parse, text: str, place: str) -> str | None:
+    try:
+        found = parse(text)
+    except Exception as fault:
+        raise TableError(
+            f"parse raised {type(fault).__name__}: {fault}",
+            place=place,
+            remedy="return None for a text without a label",
+        ) from fault
+    if found is not None and not isinstance(found, str):
+        raise TableError(f"parse returned {found!r}", place=place, remedy="return the label as text, or None")
+    return found
 
 
 _FAILURES = (
