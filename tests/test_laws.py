@@ -12,7 +12,7 @@ import secondorder as so
 from secondorder import Facet
 from secondorder.errors import CubeError, DesignError, SpecError
 from secondorder.simulate import Dependence, Mechanism, laws
-from secondorder.simulate._mechanism import prepare
+from secondorder.simulate._prepared import prepare
 
 FACETS = {"prompt": 6, "order": ["AB", "BA"]}
 BASE = [0.4, 0.3, 0.2, 0.1]

@@ -39,7 +39,7 @@ from secondorder.simulate import (
 )
 from secondorder.simulate._block import Simulator, draws_calls
 from secondorder.simulate._measures import MEASURES, SUMS, block_sums, measures_from
-from secondorder.simulate._mechanism import prepare
+from secondorder.simulate._prepared import prepare
 from secondorder.testing import assert_mean
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,8 +25,8 @@ from secondorder.core._precision import compiled, double
 from secondorder.errors import SecondOrderError, SpecError
 from secondorder.simulate._estimators import built_in_estimates
 from secondorder.simulate._measures import block_sums
-from secondorder.simulate._mechanism import Prepared
 from secondorder.simulate._methods import Draw, Estimate, Method, method_names, resolve_methods
+from secondorder.simulate._prepared import Prepared
 
 __all__ = ["Simulator", "draws_calls", "replicates_per_block"]
 

@@ -22,8 +22,8 @@ from secondorder._version import __version__
 from secondorder.errors import CorruptFileError
 from secondorder.simulate._files import make_folder
 from secondorder.simulate._measures import MEASURES, SUMS, measures_from
-from secondorder.simulate._mechanism import Prepared
 from secondorder.simulate._methods import method_names
+from secondorder.simulate._prepared import Prepared
 from secondorder.simulate._study import Study
 
 __all__ = ["STUDY_SCHEMA", "StudyResult", "assemble", "open_study_result"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from secondorder.errors import SpecError, WorldError
 from secondorder.simulate._block import Simulator, replicates_per_block
 from secondorder.simulate._files import load_module, make_folder
-from secondorder.simulate._mechanism import Prepared, prepare
+from secondorder.simulate._prepared import Prepared, prepare
 from secondorder.simulate._result import StudyResult, assemble
 from secondorder.simulate._shards import Shard, ShardHeader, load_shards, save_shard
 from secondorder.simulate._study import Study, point_label
