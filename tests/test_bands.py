@@ -11,7 +11,7 @@ from secondorder import core
 from secondorder.simulate import Mechanism, band_methods, laws
 from secondorder.simulate._bands import SETS, _resamples, _weights
 from secondorder.simulate._block import Simulator
-from secondorder.simulate._mechanism import prepare
+from secondorder.simulate._prepared import prepare
 
 
 @pytest.mark.parametrize("items", [30, {"x": 20, "y": 10}], ids=["plain", "strata"])
