@@ -91,8 +91,8 @@ def read_fastchat(path: Paths, *, error: Failed | None = None, scale: tuple[floa
     conflicting = sum(sum(mark in call.more["text"] for mark in MARKS) > 1 for call in calls)
     if conflicting:
         notes.append(
-            f"Answers with marks of more than one verdict: {conflicting}. FastChat took the first of {', '.join(MARKS)} "
-            "that stands anywhere in them; column 'text' has them."
+            f"Answers with marks of more than one verdict: {conflicting}. FastChat took the first of "
+            f"{', '.join(MARKS)} that stands anywhere in them; column 'text' has them."
         )
     return finish("FastChat pair", files, calls, classes=["1", "2", "tie"], notes=notes)
 
