@@ -428,16 +428,6 @@ def test_a_ledger_is_not_joined_to_another_plan(tmp_path):
     planned_folder(so.load_audit(replaced(spec, ("seed = 8", "seed = 7"))))
 
 
-def test_a_stop_rule_is_refused_rather_than_ignored(tmp_path):
-    spec = replaced(
-        lay_out(tmp_path, "http://127.0.0.1:1/v1"),
-        ("repeats = 2", 'repeats = 2\nsend = "by-item"'),
-        ("[retry]", '[stop]\ncomponent = "prompt"\ntau = 0.1\n\n[retry]'),
-    )
-    with pytest.raises(SpecError, match=r"\[stop\]"):
-        so.load_audit(spec)
-
-
 def test_the_run_beside_its_spec_is_its_own_folder(tmp_path):
     spec = lay_out(tmp_path, "http://127.0.0.1:1/v1")
     assert find_target(spec).folder.path == tmp_path / "runs" / "small"

@@ -45,9 +45,20 @@ def acquire_stage(folder: RunFolder, spec: AuditSpec | None = None, *, progress:
         seed=spec.seed,
         retry=spec.retry,
         limits=spec.limits,
-        policy=_gate_of(folder) if spec.gate is not None else None,
+        policy=_policy(folder, spec),
         progress=progress,
     )
+
+
+def _policy(folder: RunFolder, spec: AuditSpec) -> Policy | None:
+    if spec.gate is not None:
+        return _gate_of(folder)
+    if spec.stop is None:
+        return None
+    # Statistics are loaded for a stop rule alone.
+    from secondorder._audit._stop import StopPolicy
+
+    return StopPolicy(folder.read_manifest())
 
 
 def _gate_of(folder: RunFolder) -> Policy:

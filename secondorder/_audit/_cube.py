@@ -22,7 +22,7 @@ from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, JUDGE, ORDER, PROMPT
 from secondorder.acquire import LedgerReader, Record, is_null, read_ledger
 from secondorder.errors import CubeError
 
-__all__ = ["cube_of_run", "ledger_digest"]
+__all__ = ["Grid", "cube_of_run", "design_grid", "ledger_digest"]
 
 NOT_ENDED = "interrupted"
 
@@ -41,7 +41,7 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
     manifest = folder.read_manifest()
     with read_ledger(folder.ledger) as reader:
         origin = {"name": folder.ledger.name, "sha256": reader.digest()}
-        design = _Cells(_design_grid(manifest))
+        design = _Cells(design_grid(manifest))
         null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
         for record in reader.outcomes():
             if record.call.warmup:
@@ -55,7 +55,7 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
 
 
 @dataclass(frozen=True)
-class _Grid:
+class Grid:
     """Where calls stand: dimensions with their labels, and the levels that a prompt's id stands for."""
 
     labels: Mapping[str, Sequence[str]]
@@ -67,10 +67,11 @@ class _Grid:
     gold: Sequence[str] | None = None
 
 
-def _design_grid(manifest: Mapping[str, Any]) -> _Grid:
+def design_grid(manifest: Mapping[str, Any]) -> Grid:
+    """Where the calls of a manifest's design stand."""
     spec, items = manifest["spec"], manifest["items"]
     order = natural_order(items["ids"])
-    return _Grid(
+    return Grid(
         labels={
             JUDGE: sorted(spec["judges"]),
             ITEM: [items["ids"][k] for k in order],
@@ -90,10 +91,10 @@ def _design_grid(manifest: Mapping[str, Any]) -> _Grid:
     )
 
 
-def _null_grid(manifest: Mapping[str, Any]) -> _Grid:
+def _null_grid(manifest: Mapping[str, Any]) -> Grid:
     """Hidden ids in the place of wordings, on the items of the null block."""
-    design, null = _design_grid(manifest), manifest["null"]
-    return _Grid(
+    design, null = design_grid(manifest), manifest["null"]
+    return Grid(
         labels={
             JUDGE: design.labels[JUDGE],
             ITEM: [null["items"][k] for k in natural_order(null["items"])],
@@ -111,7 +112,7 @@ def _null_grid(manifest: Mapping[str, Any]) -> _Grid:
 class _Cells:
     """Arrays over a grid that ledger records are put into."""
 
-    def __init__(self, grid: _Grid) -> None:
+    def __init__(self, grid: Grid) -> None:
         self.grid = grid
         shape = tuple(len(names) for names in grid.labels.values())
         # Flat positions add up: one step per label of every dimension.

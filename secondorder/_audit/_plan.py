@@ -96,9 +96,6 @@ def load_audit(path: str | os.PathLike[str]) -> Audit:
     file = Path(path)
     file = file / "audit.toml" if file.is_dir() else file
     spec = load_spec(file)
-    if spec.stop is not None:
-        # Better refused than ignored: the calls that a stop rule saves are money, and a promise of the spec.
-        raise SpecError("this version has no stop rules", place=f"{file} [stop]", remedy="leave the table out")
     return Audit(spec, tuple(read_items(spec, file.parent)), file)
 
 
@@ -132,7 +129,13 @@ def plan_audit(audit: Audit | str | os.PathLike[str]) -> Plan:
     (192, 6)
     """
     loaded = audit if isinstance(audit, Audit) else load_audit(audit)
-    return plan(loaded.spec, loaded.items)
+    planned = plan(loaded.spec, loaded.items)
+    if loaded.spec.stop is None:
+        return planned
+    # Statistics are loaded for a stop rule alone.
+    from secondorder._audit._stop_rule import least_work
+
+    return Plan(planned.spec, planned.manifest, planned.calls, (*planned.notes, least_work(planned.manifest)))
 
 
 def find_target(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Target:

@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 from secondorder._atomic import write_bytes
-from secondorder._audit._analyse import analysis_options
+from secondorder._audit._analyse import estimates_of
 from secondorder._audit._folder import run_folder
 from secondorder._audit._run import Run
 from secondorder._labels._attributes import attribute
@@ -68,7 +68,7 @@ def _tree(source: Run | Decomposition | xr.Dataset | xr.DataTree | str | os.Path
         return result_tree(source)
     if isinstance(source, xr.Dataset):
         declared = attribute(source, "analysis") is not None
-        return estimate_all(source, analysis_options(source) if declared else {})[1]
+        return (estimates_of(source, None) if declared else estimate_all(source, {}))[1]
     if isinstance(source, Run):
         return open_estimates(run_folder(source.folder).estimates)
     if not isinstance(source, (str, os.PathLike)):

@@ -12,7 +12,7 @@ from typing import TypeVar
 import xarray as xr
 
 from secondorder._atomic import write_bytes
-from secondorder._audit._analyse import analysis_options, estimates_of, null_digest
+from secondorder._audit._analyse import decompose_declared, estimates_of, null_digest
 from secondorder._audit._calls import OnProgress, acquire_stage, said_of_calls
 from secondorder._audit._cube import cube_of_run, ledger_digest
 from secondorder._audit._folder import RunFolder
@@ -21,7 +21,6 @@ from secondorder._canon import canonical_json, sha256_hex
 from secondorder._labels._attributes import attribute
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
-from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
@@ -195,7 +194,7 @@ def decompose_stage(folder: RunFolder, *, note: Note | None = None) -> tuple[Dec
         made_of = _or_none(lambda: dict(open_estimates(folder.estimates)["/provenance"].attrs), note) or {}
         known = tuple(made_of.get(name) for name in ("cube", "null", "version"))
         if known == (cube_digest(cube), null_digest(null), __version__):
-            return decompose(cube, **analysis_options(cube)), False
+            return decompose_declared(cube), False
     result, tree = estimates_of(cube, null)
     save_estimates(tree, folder.estimates)
     return result, True

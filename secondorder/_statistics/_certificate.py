@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._statistics._decomposition import Decomposition
 from secondorder.core._bounds import Bounds, item_bounds
+from secondorder.core._sequential import Side, first_crossing, least_items, log_e_process
 from secondorder.core._sequential import confidence_sequence as band_of
-from secondorder.core._sequential import first_crossing, least_items, log_e_process
 from secondorder.errors import InputError, UndefinedError
 
 __all__ = ["Certificate", "certify", "confidence_sequence"]
@@ -148,28 +148,59 @@ def certify(
     order = np.random.Generator(np.random.Philox(seed)).permutation(len(group.items))
     values = group.values[order, j]
     size = (n_items or len(values)) if target == "full-audit" else None
-    stops = {}
-    for side in ("below", "above"):
-        capital = log_e_process(values, tau, bounds, side, n_items=size)
-        crossed = int(first_crossing(capital, alpha))
+    return sequential_certificate(component, tau, values, values, bounds, alpha=alpha, n_items=size)
+
+
+def sequential_certificate(
+    component: str,
+    tau: float,
+    below: NDArray[np.float64],
+    above: NDArray[np.float64],
+    bounds: Bounds,
+    *,
+    alpha: float,
+    n_items: int | None,
+) -> Certificate:
+    """Certificate from item values in their order.
+
+    Parameters
+    ----------
+    below, above : array, shape (n,)
+        Values for the certificates "below" and "at least": the same, but for items that lost calls, which count at the
+        end of the range that is least favourable to each.
+    n_items : int or None
+        Items of the whole audit; None: the target is the population.
+    """
+    stops: dict[str, int] = {}
+    sides: dict[Side, NDArray[np.float64]] = {"below": below, "above": above}
+    for side, values in sides.items():
+        crossed = int(first_crossing(log_e_process(values, tau, bounds, side, n_items=n_items), alpha))
         if crossed:
             stops[side] = crossed
     verdict = min(stops, key=lambda side: stops[side]) if stops else "open"
-    band = band_of(values, bounds, alpha=alpha, n_items=size)
-    fewest = least_items(tau, bounds, alpha=alpha, n_items=size) if 0 < tau < bounds.upper else None
+    lower = band_of(above, bounds, alpha=alpha, n_items=n_items).lower
+    upper = band_of(below, bounds, alpha=alpha, n_items=n_items).upper
     return Certificate(
         component=component,
         tau=tau,
         verdict=verdict,
-        target=target,
+        target="population" if n_items is None else "full-audit",
         alpha=alpha,
-        n_items=len(values),
+        n_items=len(below),
         stopped_at=stops.get(verdict),
-        # Whatever the bets, the value of an audit is known once all of its items are.
-        least_items=size if fewest is None and tau > 0 else fewest,
-        lower=float(band.lower[-1]),
-        upper=float(band.upper[-1]),
+        least_items=fewest_items(tau, bounds, alpha=alpha, n_items=n_items),
+        lower=float(lower[-1]) if len(lower) else bounds.lower,
+        upper=float(upper[-1]) if len(upper) else bounds.upper,
     )
+
+
+def fewest_items(tau: float, bounds: Bounds, *, alpha: float, n_items: int | None) -> int | None:
+    """Fewest items after which "below" can be certified, if every item shows 0; None: never."""
+    if tau <= 0:
+        return None
+    found = least_items(tau, bounds, alpha=alpha, n_items=n_items) if tau < bounds.upper else 1
+    # Whatever the bets, the value of an audit is known once all of its items are.
+    return n_items if found is None else found
 
 
 def _check(alpha: float, target: str, n_items: int | None, looked_at: int) -> None:

@@ -25,7 +25,7 @@ from secondorder._version import __version__
 from secondorder.core._intervals import item_errors, t_interval
 from secondorder.errors import CorruptFileError, InputError
 
-__all__ = ["estimate_all", "open_estimates", "result_tree", "save_estimates"]
+__all__ = ["estimate_all", "groups_text", "open_estimates", "result_tree", "save_estimates"]
 
 
 def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decomposition, xr.DataTree]:
@@ -231,21 +231,26 @@ def _provenance(result: Decomposition) -> xr.Dataset:
             "version": __version__,
             "settings": json.dumps(result.settings.to_dict(), ensure_ascii=False),
             "source": json.dumps(dict(result.source), ensure_ascii=False),
-            "groups": json.dumps(
-                [
-                    {
-                        "by": dict(group.by),
-                        "facets": {name: info.to_dict() for name, info in group.facets.items()},
-                        "repeats": list(group.repeats),
-                        "items_dropped": [dict(entry) for entry in group.items_dropped],
-                        "notes": list(group.all_notes),
-                        "undefined": [entry.to_dict() for entry in group.undefined],
-                    }
-                    for group in result.groups
-                ],
-                ensure_ascii=False,
-            ),
+            "groups": groups_text(result),
         }
+    )
+
+
+def groups_text(result: Decomposition) -> str:
+    """What else a reader has to know of each group, as JSON text."""
+    return json.dumps(
+        [
+            {
+                "by": dict(group.by),
+                "facets": {name: info.to_dict() for name, info in group.facets.items()},
+                "repeats": list(group.repeats),
+                "items_dropped": [dict(entry) for entry in group.items_dropped],
+                "notes": list(group.all_notes),
+                "undefined": [entry.to_dict() for entry in group.undefined],
+            }
+            for group in result.groups
+        ],
+        ensure_ascii=False,
     )
 
 

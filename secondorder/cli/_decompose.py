@@ -189,7 +189,7 @@ def _as_declared(run: RunFolder, need_tree: bool) -> tuple[Decomposition, xr.Dat
 
 def _beside_declared(cube: xr.Dataset, given: dict[str, Any]) -> dict[str, Any]:
     """Options of an exploratory analysis of a run: what it declared, but for the flags given."""
-    from secondorder._audit._analyse import analysis_options
+    from secondorder._audit._options import analysis_options
 
     declared = analysis_options(cube)
     changed = ", ".join(f"--{name.replace('invalid', 'invalid-as')}" for name in given)
