@@ -1,4 +1,4 @@
-"""The calibration of the defining paper: twelve designs, a million data sets each.
+"""The calibration of the defining paper: twelve designs, four million data sets each.
 
 Laws, designs and numbers: estimated bias of plug-in and debiased prompt components at item level, for a null law and
 one whose prompt component is exactly .03.
@@ -91,7 +91,7 @@ STUDY = Study(
     aims="How large are bias and mean squared error of plug-in and debiased prompt components at the paper's designs?",
     factors={"K": (5, 6), "R": (2, 4, 8), "law": ("null", "nonzero")},
     mechanism=mechanism,
-    replicates=1_000_000,
+    replicates=4_000_000,
     seed=20261130,
     measures=("bias", "empirical_se", "mse", "mse_ratio", "negative"),
     published=published(),
