@@ -75,9 +75,9 @@ def decompose(
         ``across-repeats``: pairs with different repeat index, unbiased under any dependence inside a repeat block.
         ``panel``: disjoint pairs of repeats.
     covers : {"items", "calls", "prompts", "items+prompts"}
-        Which randomness the bands cover.
+        Which randomness the bands cover. Those of differences between groups always cover items.
     interval : {"t", "percentile", "bca", "studentised"}
-        How the bands are made.
+        How the bands are made. All but ``t`` resample items and cover them alone.
     level : float
     draws, seed : int
         Whole-item resamples for bootstrap bands and for the comparison of groups.
@@ -88,7 +88,7 @@ def decompose(
     components : sequence of Component
         Further components of the user's own, after the standard ones.
     standardise : bool
-        Divide the interval kernel by half the squared range of the scores.
+        Divide the interval kernel, penalty included, by half the squared range of the scores.
     allow_indefinite : bool
         Accept a kernel matrix that is not of negative type; the result says so.
 
