@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def answer_section(tree: xr.DataTree) -> Section:
     """The result in sentences, and judges side by side."""
     data, main = tree["/components"].to_dataset(), facets(tree)
     found = list(groups(tree, data))
-    said = [_said(name, row, main) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
+    said = list(_warnings(tree))
+    said += [_said(name, row, main) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
     said.append(
         "Plug-in measures count call noise as an effect of the facets; the debiased estimates do not. A negative "
         "estimate is sampling noise around a small component, shown as it is."
@@ -62,6 +64,20 @@ def answer_section(tree: xr.DataTree) -> Section:
     columns += [text for facet in main[:2] for text in (facet, f"{facet}, plug-in")]
     tables = (Table("", tuple(columns), tuple(rows)),) if len(found) > 1 else ()
     return Section("The answer", "\n\n".join(said), tables)
+
+
+def _warnings(tree: xr.DataTree) -> Iterator[str]:
+    """What makes the estimates wrong whatever their bands say."""
+    data = dataset(tree, "integrity")
+    if data is None or "repeated_ids" not in data:
+        return
+    for name, row in groups(tree, data):
+        if int(row.repeated_ids):
+            yield (
+                f"Do not rely on {name}: {int(row.repeated_ids)} of its {int(row.completed)} calls share a response id "
+                "with another. They are copies of an answer, not calls, and copies inside a cell turn call noise into "
+                "effects."
+            )
 
 
 def _said(name: str, row: xr.Dataset, main: list[str]) -> str:
