@@ -42,12 +42,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
     spec = (shipped / "audit.toml").read_text(encoding="utf-8")
     (folder / "audit.toml").write_text(spec, encoding="utf-8")
-    answers = {"A": 0.4, "B": 0.3, SCRIPT: 0.2, LONG_LINE: 0.1}
+    plain, attack = {"A": 0.6, "B": 0.3, "TIE": 0.1}, {"A": 0.4, "B": 0.3, SCRIPT: 0.2, LONG_LINE: 0.1}
     hostile = {items[0]["id"], items[1]["id"]}
     laws = {
-        messages_key(json.loads(call.request)["messages"]): answers
+        messages_key(json.loads(call.request)["messages"]): attack if call.item in hostile else plain
         for call in so.plan_audit(folder).calls
-        if call.item in hostile and call.repeat == 0
+        if call.repeat == 0
     }
     with SimulatedJudge(laws) as judge:
         url = so.load_audit(folder).spec.judges["simulated"].base_url
@@ -116,8 +116,11 @@ def test_nothing_runs_nothing_is_fetched_and_nothing_is_complained_of(opened: Op
     assert opened.said == []
     assert opened.page.title() == "demo – judge audit"
     assert opened.page.locator("script, img, iframe, object, link").count() == 0
-    # The hostile texts are there, as text.
-    assert "document.title = 'owned'" in opened.page.inner_text("#answer")
+    # The hostile texts are there, as text: the name of the judge, and what it said.
+    assert SCRIPT[:70] in opened.page.inner_text("#answer")
+    said = opened.page.locator("#outcomes").inner_text()
+    assert SCRIPT in said
+    assert "z" * 200 + "…" in said
     assert report.stat().st_size < 500_000
 
 

@@ -19,12 +19,13 @@ from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import new_cube
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, JUDGE, ORDER, PROMPT, REASONS, REPEAT, STATUS
-from secondorder.acquire import LedgerReader, Record, is_null, read_ledger
+from secondorder.acquire import AuditSpec, LedgerReader, Record, is_null, read_ledger, reread, spec_from_manifest
 from secondorder.errors import CubeError
 
 __all__ = ["Grid", "cube_of_run", "design_grid", "ledger_digest"]
 
 NOT_ENDED = "interrupted"
+SHOWN, LOOKED_AT, LONGEST_ANSWER = 3, 30, 200
 
 
 def ledger_digest(folder: RunFolder) -> str:
@@ -50,7 +51,11 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
                 null.put(record)
             else:
                 design.put(record)
-        design_only = {"duplicates": _duplicates(reader), "asked": _asked(manifest)}
+        design_only = {
+            "duplicates": _duplicates(reader),
+            "asked": _asked(manifest),
+            "answers": _answers(reader, spec_from_manifest(manifest)),
+        }
     return design.cube(origin, design_only), None if null is None else null.cube(origin, {})
 
 
@@ -201,6 +206,24 @@ def _duplicates(reader: LedgerReader) -> dict[str, int]:
         found[duplicate.kind] += len(duplicate.calls)
         found[f"{duplicate.kind}_inside_cell"] += len(duplicate.calls) if duplicate.inside_cell else 0
     return found
+
+
+def _answers(reader: LedgerReader, spec: AuditSpec) -> list[dict[str, str]]:
+    """Answers that were no verdict, and errors in the place of answers: of each kind the first different ones."""
+    rows = []
+    for kind in reader.counts():
+        if kind.status not in ("invalid", "no_completion"):
+            continue
+        texts: dict[str, None] = {}
+        for record in reader.ended(kind.judge, kind.status, kind.reason, limit=LOOKED_AT):
+            completion = reread(record, spec.judges[kind.judge])
+            text = record.error if completion is None else completion.text
+            texts[text if len(text) <= LONGEST_ANSWER else f"{text[:LONGEST_ANSWER]}…"] = None
+        rows += [
+            {"judge": kind.judge, "outcome": f"{kind.status}: {kind.reason}", "text": text}
+            for text in list(texts)[:SHOWN]
+        ]
+    return rows
 
 
 def _asked(manifest: Mapping[str, Any]) -> dict[str, Any]:

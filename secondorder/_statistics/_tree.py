@@ -58,6 +58,7 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
     tree["/provenance"].attrs.update(
         asked=cube.attrs.get("asked", "null"),
         duplicates=cube.attrs.get("duplicates", "null"),
+        answers=cube.attrs.get("answers", "null"),
         cube=cube_digest(cube),
     )
     return result, tree
@@ -121,7 +122,9 @@ def _components(result: Decomposition) -> xr.Dataset:
     total = data.estimate.sel(component="total", drop=True)
     data["share"] = data.estimate / total.where(total > 0)
     if (tau := result.settings.tau) is not None:
-        data = data.assign(above_tau=data.estimate > tau, plugin_above_tau=data.plugin > tau)
+        # 1 and 0, and a missing value where there is no estimate: "not above" is an answer, too.
+        for name, values in (("above_tau", data.estimate), ("plugin_above_tau", data.plugin)):
+            data[name] = (values > tau).where(values.notnull())
     leads = [_lead(group, result.settings.level) for group in result.groups]
     for name in _Lead._fields:
         data[name] = ("group", [getattr(lead, name) for lead in leads])

@@ -163,6 +163,14 @@ class LedgerReader:
             "FROM call c JOIN attempt a ON a.call = c.rank AND a.status IS NOT NULL ORDER BY c.rank", bodies
         )
 
+    def ended(self, judge: str, status: Status, reason: str, *, limit: int) -> list[Record]:
+        """First calls of a judge (warm-ups apart) that ended in one way, with their bodies, in call order."""
+        source = (
+            "FROM call c JOIN attempt a ON a.call = c.rank AND a.status = ? AND a.reason = ? "
+            "WHERE c.judge = ? AND c.warmup = 0 ORDER BY c.rank LIMIT ?"
+        )
+        return list(self._records(source, True, (status, reason, judge, limit)))
+
     def attempts(self, *, bodies: bool = False) -> Iterator[Record]:
         """Every stored attempt in the order stored, with the call it belongs to."""
         yield from self._records("FROM attempt a JOIN call c ON c.rank = a.call ORDER BY a.seq", bodies)
@@ -264,10 +272,10 @@ class LedgerReader:
 
     # -- rows to structures -------------------------------------------------------------------------------------------
 
-    def _records(self, source: str, bodies: bool) -> Iterator[Record]:
+    def _records(self, source: str, bodies: bool, values: tuple[object, ...] = ()) -> Iterator[Record]:
         call = _CALL if bodies else _CALL.replace("c.codec, c.request,", "NULL, NULL,")
         response = "a.codec, a.response" if bodies else "NULL, NULL"
-        for row in self.query(f"SELECT {call}, {_ATTEMPT}, {response} {source}"):
+        for row in self.query(f"SELECT {call}, {_ATTEMPT}, {response} {source}", values):
             number, result, status, reason, verdict, sent, latency, http, headers, *rest = row[_CALL_WIDTH:]
             key, prompt_tokens, completion_tokens, response_sha256, error, codec, blob = rest
             yield Record(

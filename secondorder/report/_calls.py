@@ -32,7 +32,12 @@ def outcomes_section(tree: xr.DataTree) -> Section | None:
         "invalid: completed, but no verdict under the frozen rule; it is the class ⊥. no_completion: nothing came "
         "back; it is missing, not ⊥. not_called: withheld by a limit or a stop rule."
     )
-    return Section("Outcomes of the planned calls", text, (Table("", tuple(columns), tuple(rows)),))
+    tables = [Table("", tuple(columns), tuple(rows))]
+    answers = provenance(tree, "answers")
+    if answers:
+        shown = tuple((entry["judge"], entry["outcome"], entry["text"] or "(nothing)") for entry in answers)
+        tables.append(Table("In their own words: the first answers that differ", ("judge", "outcome", "text"), shown))
+    return Section("Outcomes of the planned calls", text, tuple(tables))
 
 
 def gold_section(tree: xr.DataTree) -> Section | None:
