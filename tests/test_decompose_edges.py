@@ -151,6 +151,24 @@ def test_a_judge_without_any_verdict_is_not_a_judge_with_one_call() -> None:
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+def test_a_judge_without_a_complete_item_is_named() -> None:
+    codes = random_codes(2, 3, 2, 4)
+    codes[1, :, 0, 1:] = -1
+    with pytest.raises(CubeError, match=r"judge = j1.*no item is complete"):
+        so.decompose(cube_of(codes, judge=True), incomplete="drop-item")
+
+
+def test_a_flag_is_missing_where_the_estimate_is() -> None:
+    codes = random_codes(2, 3, 2, 4)
+    codes[1] = -1
+    _, tree = estimate_all(cube_of(codes, judge=True), {"incomplete": "drop-item", "tau": 0.1})
+    data = tree["/components"].to_dataset()
+    for flag, values in (("above_tau", data.estimate), ("plugin_above_tau", data.plugin)):
+        assert np.isnan(data[flag].sel(group="judge = j1")).all()
+        assert set(data[flag].sel(group="judge = j0").values) <= {0.0, 1.0}
+        assert data[flag].sel(group="judge = j0").values.tolist() == (values[0] > 0.1).astype(float).values.tolist()
+
+
 def test_resamples_without_spread_are_counted_in_a_note() -> None:
     # A resample of six items, three of either kind, is all of one kind with probability 2 / 2**6 = .03.
     values = np.zeros((6, 2, 2), dtype=int)

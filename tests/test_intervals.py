@@ -143,6 +143,20 @@ def test_percentile_and_bca_are_scipys_on_scipys_own_draws(table: np.ndarray) ->
         assert got.reason == ("", "", "")
 
 
+def test_ends_on_one_value_of_the_draws_are_no_band() -> None:
+    # One item of ten differs: its count in a resample is 1 with probability .39, and both quantiles fall there.
+    values = np.zeros((10, 1))
+    values[3] = 1.0
+    drawn = resample(values, seed=1, n_draws=4000)
+    for level, there in ((0.1, False), (0.95, True)):
+        for band in (
+            percentile_interval(drawn.errors, drawn.draws, level),
+            bca_interval(drawn.errors, drawn.draws, drawn.influence, level),
+        ):
+            assert bool(band.upper[0] > band.lower[0]) is there
+            assert bool(np.isnan(band.lower[0])) is bool(band.reason[0]) is not there
+
+
 def test_studentised_band_is_the_definition(table: np.ndarray) -> None:
     base = resample(table, seed=8, n_draws=999, studentised=True)
     assert base.se_draws is not None

@@ -66,6 +66,31 @@ def test_dial_scales_what_it_names_and_nothing_else() -> None:
     )
 
 
+def test_the_values_that_a_dial_names_are_possible() -> None:
+    law = laws.effects(BASE, FACETS, {"prompt": 0.03, "order": 0.01})
+    with pytest.raises(DesignError, match="go no further than prompt=") as refused:
+        laws.dial(law, {"prompt": 0.5, "order": 0.001})
+    named = str(refused.value).split("than ")[1].split(", ")
+    wanted = {name: float(value) for name, value in (part.split("=") for part in named)}
+    found = laws.components(laws.dial(law, wanted))
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted, abs=1e-12)
+    assert found["prompt"] > 0.05
+    # Hardly any room is left above.
+    with pytest.raises(DesignError):
+        laws.dial(law, {"prompt": 1.02 * wanted["prompt"], "order": wanted["order"]})
+
+
+@pytest.mark.parametrize("weights", [{"prompt": [0.5, 0.2, 0.1]}, {"prompt": [0.5, 0.5]}, {"judge": [0.5, 0.5]}])
+def test_level_weights_are_checked_wherever_they_are_given(weights: dict[str, list[float]]) -> None:
+    law = laws.effects([0.5, 0.5], {"prompt": 3}, {"prompt": 0.02})
+    with pytest.raises(DesignError, match="weights"):
+        laws.components(law, weights=weights)
+    with pytest.raises(DesignError, match="weights"):
+        laws.dial(law, {"prompt": 0.01}, weights=weights)
+    with pytest.raises(DesignError, match="weights"):
+        laws.effects([0.5, 0.5], {"prompt": 3}, {"prompt": 0.02}, weights=weights)
+
+
 def test_a_law_fitted_from_a_cube_is_a_law_like_any_other() -> None:
     rng = np.random.default_rng(1)
     columns = ("item", "prompt", "order", "run", "verdict")

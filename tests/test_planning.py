@@ -60,6 +60,25 @@ def test_a_law_gives_the_exact_variance_at_every_depth(repeats: int) -> None:
         assert plan.unit_inflation[j] / repeats == pytest.approx(bias, abs=1e-15)
 
 
+def test_items_with_weights_are_a_population() -> None:
+    parts = {
+        "much": laws.effects([0.5, 0.5], {"prompt": 2}, {"prompt": 0.3}),
+        "none": laws.rare_flips(0.5, {"prompt": 2}),
+    }
+    plan = budget(laws.population(parts, [0.2, 0.8]))
+    j = plan.index("prompt")
+    assert plan.between[j] == pytest.approx(0.2 * 0.8 * 0.3**2, rel=1e-12)
+    alone = [budget(law) for law in parts.values()]
+    for repeats in (2, 5):
+        exact = plan.between[j] + sum(
+            w * p.se("prompt", items=1, repeats=repeats) ** 2 for w, p in zip((0.2, 0.8), alone, strict=True)
+        )
+        assert plan.se("prompt", items=1, repeats=repeats) ** 2 == pytest.approx(exact, rel=1e-12)
+    assert plan.unit_inflation[j] == pytest.approx(0.2 * alone[0].unit_inflation[j] + 0.8 * alone[1].unit_inflation[j])
+    with pytest.raises(InputError, match="weights"):
+        budget(laws.population(parts, [0.2, 0.8]), facets=[Facet("prompt", "random")])
+
+
 def test_other_pairs_have_their_own_variance() -> None:
     law = laws.effects([0.6, 0.4], {"prompt": 2}, {"prompt": 0.05})
     # Every outcome of two repeats of two cells, with its probability.

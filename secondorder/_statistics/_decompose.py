@@ -84,7 +84,8 @@ def decompose(
     tau : float, optional
         Threshold for flags.
     incomplete : {"refuse", "drop-item"}
-        What happens to items with a cell of fewer than two calls.
+        What happens to items with a cell of fewer than two calls. A judge that has lost every call is undefined; one
+        that has calls and no complete item is refused by name, with either.
     components : sequence of Component
         Further components of the user's own, after the standard ones.
     standardise : bool
@@ -212,7 +213,14 @@ def _decompose_group(
     # The same for a judge that has lost every call, where incomplete items are not refused: others may be complete.
     most = int(cell_counts(cube).max())
     need = min(2, most) if settings.incomplete == "drop-item" else max(1, min(2, most))
-    kept, dropped = require_cells(cube, need=need, incomplete=settings.incomplete)
+    try:
+        kept, dropped = require_cells(cube, need=need, incomplete=settings.incomplete)
+    except CubeError as error:
+        if not by:
+            raise
+        whom = ", ".join(f"{name} = {label}" for name, label in by.items())
+        remedy = f"{error.remedy}, or decompose the others without it" if error.remedy else None
+        raise CubeError(error.problem, place=f"{error.place}, {whom}", remedy=remedy) from None
     levels = {name: tuple(str(label) for label in kept[name].values) for name in names}
     crossed = [facet for facet in declared if len(levels[facet.name]) > 1]
     design = Design.from_facets(crossed, [levels[facet.name] for facet in crossed])

@@ -16,7 +16,7 @@ from secondorder._statistics._kernel import InvalidAs, choose_kernel
 from secondorder.core._estimates import at_law, plugin_bias_at
 from secondorder.errors import DesignError, InputError
 
-__all__ = ["decompose_law", "plugin_bias", "prepare_law"]
+__all__ = ["decompose_law", "item_weights", "plugin_bias", "prepare_law"]
 
 MASS_TOLERANCE = 1e-9
 
@@ -197,14 +197,15 @@ def _labelled(
         return xr.Dataset({name: ("component", values)}, coords={"component": names})
     return xr.Dataset(
         {
-            name: ("component", np.average(values, axis=0, weights=_item_weights(law))),
+            name: ("component", np.average(values, axis=0, weights=item_weights(law))),
             f"item_{name}": ((ITEM, "component"), values),
         },
         coords={"component": names, ITEM: items},
     )
 
 
-def _item_weights(law: xr.DataArray) -> NDArray[np.float64] | None:
+def item_weights(law: xr.DataArray) -> NDArray[np.float64] | None:
+    """Weights of the items of a population, sum 1; None where they are equal."""
     if "weight" not in law.coords:
         return None
     weights = np.asarray(law["weight"].values, dtype=float)

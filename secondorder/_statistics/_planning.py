@@ -17,7 +17,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._errors import item_call_variance
 from secondorder._statistics._group import Group
-from secondorder._statistics._law import prepare_law
+from secondorder._statistics._law import item_weights, prepare_law
 from secondorder.core._call_variance import Planning, planning, planning_at
 from secondorder.core._cells import Cells
 from secondorder.core._clusters import cluster_parts, two_way_errors
@@ -55,7 +55,8 @@ def budget(
     ----------
     pilot : Dataset, Decomposition or DataArray
         A cube with at least four calls in every cell, its decomposition, or known laws
-        (as for :func:`secondorder.decompose_law`).
+        (as for :func:`secondorder.decompose_law`). Items of laws are a sample of the items to come, and with a
+        coordinate ``weight`` their whole population, drawn by weight.
     calls : int, optional
         Budget of calls: the design of least standard error of `component` within it.
     se : mapping of component to float, optional
@@ -135,14 +136,21 @@ def _from_law(law: xr.DataArray, declaration: Mapping[str, Any]) -> Budget:
     array, design, components, matrix, items = prepare_law(law, **given)
     random = _random_facet(design, pairs)
     array = array[None] if items is None else array
+    weights = None if items is None else item_weights(law)
+    if weights is not None and random is not None:
+        raise InputError(
+            f"the items have weights and facet {random!r} is random",
+            place="budget",
+            remedy="drop the weights (law.drop_vars('weight')), or declare the facet fixed",
+        )
     truth = np.asarray(at_law(array, design, components, matrix))
     base = Budget(
         tuple(component.name for component in components),
         design.n_cells,
         pairs,
-        truth.var(0, ddof=1) if len(truth) > 1 else np.zeros(truth.shape[1]),
-        *_means(planning_at(array, design, components, matrix)),
-        np.asarray(plugin_bias_at(array, 1.0, design, components, matrix)).mean(0),
+        _between(truth, weights),
+        *_means(planning_at(array, design, components, matrix), weights),
+        np.average(np.asarray(plugin_bias_at(array, 1.0, design, components, matrix)), axis=0, weights=weights),
         notes=() if len(truth) > 1 else ("one item: nothing is known of the variance between items, taken as 0",),
     )
     if random is None:
@@ -152,8 +160,16 @@ def _from_law(law: xr.DataArray, declaration: Mapping[str, Any]) -> Budget:
     return _with_levels(base, endless, design, components, matrix, random, 0.0)
 
 
-def _means(coefficients: Planning) -> tuple[Floats, Floats, Floats]:
-    alpha, beta, gamma = (np.asarray(part).mean(0) for part in coefficients)
+def _between(truth: Floats, weights: Floats | None) -> Floats:
+    """Variance between items: of a sample, or of a population with weights."""
+    if weights is not None:
+        found: Floats = weights @ (truth - weights @ truth) ** 2
+        return found
+    return truth.var(0, ddof=1) if len(truth) > 1 else np.zeros(truth.shape[1])
+
+
+def _means(coefficients: Planning, weights: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    alpha, beta, gamma = (np.average(np.asarray(part), axis=0, weights=weights) for part in coefficients)
     return alpha, beta, gamma
 
 

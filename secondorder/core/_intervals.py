@@ -309,5 +309,10 @@ def _from_quantiles(
         if not problem:
             values = draws[:, column]
             kept = values[~np.isnan(values)] if lost[column] else values
-            lower[column], upper[column] = np.quantile(kept, (low, high))
+            ends = np.quantile(kept, (low, high))
+            # A single item that differs makes draws of few values: most of them can be one and the same.
+            if ends[1] - ends[0] <= ROUNDING * np.ptp(kept):
+                reasons[column] = "both ends of the band fall on the same value of the draws"
+                continue
+            lower[column], upper[column] = ends
     return Interval(lower, upper, tuple(reasons), lost)

@@ -19,6 +19,7 @@ from secondorder.simulate._law import (
     facet_names,
     item_weights,
     law_components,
+    level_weights,
     moved_law,
 )
 from secondorder.simulate._made_laws import deterministic, effects, exchangeable
@@ -68,11 +69,13 @@ def dial(
         For instance ``{"prompt": 0.02, "order": 0}``.
     kernel : str or matrix
     weights : mapping of facet to sequence of float, optional
+        Level weights of the design, sum 1; default equal.
 
     Raises
     ------
     DesignError
-        When the law has no such part to scale, or a probability would become negative.
+        When the law has no such part to scale, or a probability would become negative: the message then names values
+        on the way to those asked for that are possible.
 
     Examples
     --------
@@ -84,7 +87,9 @@ def dial(
     law = as_law(law)
     names = facet_names(law)
     now = components(law, kernel=kernel, weights=weights)
+    level_weight = level_weights(law, weights)
     change = np.zeros(law.shape)
+    stretch: dict[str, float] = {}
     for component, value in values.items():
         part = component.split(":")
         if component not in now or component in ("call", "total"):
@@ -101,12 +106,19 @@ def dial(
                 place="dial",
                 remedy="make one with laws.effects or laws.dirichlet",
             )
-        change = change + (np.sqrt(value / now[component]) - 1) * _effect_part(law, names, part, weights)
-    return moved_law(law, change, "dial")
+        stretch[component] = float(np.sqrt(value / now[component])) - 1
+        change = change + stretch[component] * _effect_part(law, names, part, level_weight)
+
+    def remedy(reach: float) -> str:
+        # Each part is stretched by 1 + reach * stretch, and its component is quadratic in that.
+        possible = (f"{name}={now[name] * (1 + reach * much) ** 2:.6g}" for name, much in stretch.items())
+        return f"go no further than {', '.join(possible)}"
+
+    return moved_law(law, change, "dial", remedy)
 
 
 def _effect_part(
-    law: xr.DataArray, names: Sequence[str], part: Sequence[str], weights: Mapping[str, Sequence[float]] | None
+    law: xr.DataArray, names: Sequence[str], part: Sequence[str], weights: Mapping[str, Sequence[float]]
 ) -> Vector:
     result = np.zeros(law.shape)
     for depth in range(len(part) + 1):
@@ -114,8 +126,7 @@ def _effect_part(
             values = law.values
             for axis, name in enumerate(names, start=1):
                 if name not in kept:
-                    weight = (weights or {}).get(name)
-                    values = np.average(values, axis=axis, weights=weight, keepdims=True)
+                    values = np.average(values, axis=axis, weights=weights[name], keepdims=True)
             result = result + (-1) ** (len(part) - depth) * values
     return result
 

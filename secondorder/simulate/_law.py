@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "item_weights",
     "kernel_matrix",
     "law_components",
+    "level_weights",
     "make_law",
     "moved_law",
     "true_components",
@@ -36,6 +37,7 @@ Kernel = str | Matrix
 FacetLevels = Mapping[str, int | Sequence[str]]
 
 SUM_TOLERANCE = 1e-12
+WEIGHT_TOLERANCE = 1e-9
 
 
 def make_law(
@@ -104,18 +106,17 @@ def _place(law: xr.DataArray, where: tuple[int, ...]) -> str:
     return " ".join(named)
 
 
-def moved_law(law: xr.DataArray, change: Any, place: str) -> xr.DataArray:
-    """The law plus a change that sums to 0 over classes, refused where a probability would become negative."""
+def moved_law(law: xr.DataArray, change: Any, place: str, remedy: Callable[[float], str]) -> xr.DataArray:
+    """The law plus a change that sums to 0 over classes, refused where a probability would become negative.
+
+    `remedy` says what to ask for instead, given the share of the change that is possible.
+    """
     values = law.values + change
     if values.min() < 0:
-        # Along the line from `law`, the first probability to reach 0 bounds every component by the square of the step.
         negative = change < 0
         reach = float((law.values[negative] / -change[negative]).min())
-        raise DesignError(
-            f"a probability would be {values.min():.3g}",
-            place=place,
-            remedy=f"ask for at most {reach**2:.3g} of these values",
-        )
+        # Half a per cent less, so that the numbers of the remedy are possible as they are printed.
+        raise DesignError(f"a probability would be {values.min():.3g}", place=place, remedy=remedy(0.995 * reach))
     # A rounding error of the sum is not a fault of the law; anything larger is refused by as_law.
     return as_law(law.copy(data=values))
 
@@ -135,11 +136,35 @@ def item_weights(law: xr.DataArray) -> Matrix:
     if "weight" not in law.coords:
         return np.full(law.sizes[ITEM], 1 / law.sizes[ITEM])
     weights = np.asarray(law["weight"].values, dtype=float)
-    if not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
+    if not (weights >= 0).all() or abs(weights.sum() - 1) > WEIGHT_TOLERANCE:
         raise DesignError(
             f"item weights sum to {weights.sum():.12g}", place="law", remedy="make them >= 0 and sum to 1"
         )
     return weights
+
+
+def level_weights(law: xr.DataArray, weights: Mapping[str, Sequence[float]] | None) -> dict[str, tuple[float, ...]]:
+    """Level weights of every facet of a law: those given, or equal.
+
+    Raises
+    ------
+    DesignError
+        When they name no facet, are not one per level, or are not positive with sum 1.
+    """
+    names = facet_names(law)
+    found = {name: (1 / law.sizes[name],) * law.sizes[name] for name in names}
+    for name, given in (weights or {}).items():
+        if name not in found:
+            raise DesignError(f"weights name {name!r}", place="weights", remedy=f"facets: {', '.join(names)}")
+        values = tuple(float(weight) for weight in given)
+        if len(values) != law.sizes[name] or not min(values) > 0 or abs(sum(values) - 1) > WEIGHT_TOLERANCE:
+            raise DesignError(
+                f"{values} sum to {sum(values):.12g}",
+                place=f"weights of {name}",
+                remedy=f"give {law.sizes[name]} positive weights that sum to 1",
+            )
+        found[name] = values
+    return found
 
 
 def kernel_matrix(kernel: Kernel, classes: Sequence[str]) -> Matrix:
@@ -172,12 +197,7 @@ def law_components(
     """Every standard component of a law at its own levels, averaged over its weighted items."""
     law = as_law(law)
     names = facet_names(law)
-    given = weights or {}
-    design = Design(
-        names,
-        tuple(tuple(given.get(name, (1 / law.sizes[name],) * law.sizes[name])) for name in names),
-        (None,) * len(names),
-    )
+    design = Design(names, tuple(level_weights(law, weights).values()), (None,) * len(names))
     components = standard_components(names)
     values = true_components(law.values, design, components, kernel_matrix(kernel, class_names(law)))
     return dict(zip((c.name for c in components), (item_weights(law) @ values).tolist(), strict=True))

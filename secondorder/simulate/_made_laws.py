@@ -19,6 +19,7 @@ from secondorder.simulate._law import (
     class_names,
     facet_names,
     kernel_matrix,
+    level_weights,
     make_law,
     moved_law,
 )
@@ -85,13 +86,14 @@ def effects(
     level_scores : mapping of facet to sequence of float, optional
         Default: equally spaced from -1 to 1.
     weights : mapping of facet to sequence of float, optional
-        Level weights of the design; default equal.
+        Level weights of the design, sum 1; default equal.
     classes : sequence of str, optional
 
     Raises
     ------
     DesignError
-        When an effect of this size would make a probability negative.
+        When an effect of this size would make a probability negative: every value is then to shrink by the factor that
+        the message names.
 
     Examples
     --------
@@ -105,6 +107,7 @@ def effects(
     law = exchangeable(base, facets, classes=classes)
     names = facet_names(law)
     D = kernel_matrix(kernel, class_names(law))
+    level_weight = level_weights(law, weights)
     change = np.zeros(law.shape)
     for component, value in values.items():
         part = component.split(":")
@@ -122,7 +125,7 @@ def effects(
         for axis, name in enumerate(names):
             if name not in part:
                 continue
-            score, square = _centred(name, law.sizes[name], level_scores, weights)
+            score, square = _centred(name, level_scores, level_weight[name])
             spread = [1] * len(names)
             spread[axis] = -1
             profile = profile * score.reshape(spread)
@@ -132,17 +135,15 @@ def effects(
                 f"direction {direction.tolist()} has no effect", place=f"effects {component}", remedy="move some class"
             )
         change = change + np.sqrt(value / size) * profile[..., None] * direction
-    return moved_law(law, change, "effects")
+    # Here the change grows with the square root of every value, all of them together.
+    return moved_law(law, change, "effects", lambda reach: f"ask for at most {reach**2:.6g} of these values")
 
 
 def _centred(
-    name: str,
-    size: int,
-    level_scores: Mapping[str, Sequence[float]] | None,
-    weights: Mapping[str, Sequence[float]] | None,
+    name: str, level_scores: Mapping[str, Sequence[float]] | None, weights: Sequence[float]
 ) -> tuple[Vector, float]:
-    weight = np.asarray((weights or {}).get(name, np.full(size, 1 / size)), dtype=float)
-    score = np.asarray((level_scores or {}).get(name, np.linspace(-1, 1, size)), dtype=float)
+    weight = np.asarray(weights)
+    score = np.asarray((level_scores or {}).get(name, np.linspace(-1, 1, len(weight))), dtype=float)
     score = score - weight @ score
     return score, float(weight @ score**2)
 
@@ -163,8 +164,9 @@ def dirichlet(
     ----------
     mean : sequence of float, length C
     concentration : float
-        Sum of the Dirichlet parameters. Over endless draws the component of a single facet in `over` is
-        ``(1 - sum mean**2) / (1 + concentration)`` under the nominal kernel.
+        Sum of the Dirichlet parameters. Where `over` is one facet alone, its component over endless levels is
+        ``(1 - sum mean**2) / (1 + concentration)`` under the nominal kernel. With several facets in `over` that is
+        their joint interaction over endless levels; over few levels their main effects take a part of it.
     facets : mapping of facet to number of levels, or to their names
         For a random facet: the length of the list that a study draws its levels from.
     over : sequence of str
