@@ -150,12 +150,13 @@ def test_text_is_dark_on_white_and_large_enough(opened: Opened) -> None:
 
 
 def test_paper_shows_what_is_folded(browser: Any, report: Path) -> None:
-    page = browser.new_page(viewport={"width": 794, "height": 1123})
+    page = browser.new_page(viewport={"width": 680, "height": 1008})  # A4 less its margins
     page.goto(report.as_uri())
     row = page.locator("details tbody tr").first
     assert not row.is_visible()
     page.emulate_media(media="print")
     assert row.is_visible()
     assert not page.locator("nav").is_visible()
+    assert page.evaluate(PAGE_OVERFLOW) == 0
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.close()

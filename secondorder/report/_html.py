@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["report_html"]
 
+LONGEST_LABEL = 120
 LONGEST_CELL = 300
-LONGEST_FACT = 4000
+LONGEST_FACT = 4000  # in a table without headings, where prompts stand
 OPEN_ROWS = 30
 OPEN_TABLES = 3
 
@@ -29,7 +30,7 @@ def report_html(tree: xr.DataTree) -> str:
     """The report of an estimates tree as one HTML document.
 
     Names of audits, judges, items, strata and wordings are untrusted text: the template escapes all of them, and cuts
-    a cell after 300 characters with the number left out.
+    a cell after some hundred characters with the number left out.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ def _environment() -> Environment:
     )
     environment.filters.update(lines=_lines, numeric=_numeric, cut=cut)
     environment.tests["headed"] = _headed
-    environment.globals.update(open_rows=OPEN_ROWS, open_tables=OPEN_TABLES)
+    environment.globals.update(
+        open_rows=OPEN_ROWS, open_tables=OPEN_TABLES, label=LONGEST_LABEL, cell=LONGEST_CELL, fact=LONGEST_FACT
+    )
     return environment
 
 
@@ -65,11 +68,11 @@ def cut(text: str, longest: int = LONGEST_CELL) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest} characters more)"
 
 
-def _lines(value: Any, headed: bool = True) -> tuple[str, str]:
-    """A cell's text, and the band that stands below it (else empty); a list of facts may hold long texts."""
+def _lines(value: Any, longest: int) -> tuple[str, str]:
+    """A cell's text, and the band that stands below it (else empty)."""
     text = format_number(value)
     banded = _BANDED.fullmatch(text)
-    return (banded[1], banded[2]) if banded else (cut(text, LONGEST_CELL if headed else LONGEST_FACT), "")
+    return (banded[1], banded[2]) if banded else (cut(text, longest), "")
 
 
 def _headed(table: Table) -> bool:
