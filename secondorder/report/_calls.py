@@ -76,9 +76,24 @@ def sensitivity_section(tree: xr.DataTree) -> Section | None:
         "Debiased components under other rules for ⊥ and for timeouts. Dropping ⊥ conditions on a valid verdict: it "
         "shows how much hangs on the rule, and is no estimator of the declared components."
     )
-    if "timeouts as ⊥" not in data.rule.values:
-        text += " No call timed out." if dataset(tree, "outcomes") is not None else ""
-    return Section("If ⊥ had meant something else", text, tuple(tables))
+    return Section("If ⊥ had meant something else", text + _timeouts(tree, data), tuple(tables))
+
+
+def _timeouts(tree: xr.DataTree, data: xr.Dataset) -> str:
+    """What the line for timeouts means, or why there is none; nothing where nobody knows why calls are missing."""
+    settings, outcomes = provenance(tree, "settings"), dataset(tree, "outcomes")
+    if "timeouts as ⊥" in data.rule.values:
+        placed = settings["kernel"] == "interval" and settings["invalid_as"] == "class"
+        return " ⊥ was given no place among the scores: timeouts as ⊥ stand at the midpoint." if placed else ""
+    if outcomes is None:
+        return ""
+    lost = int(
+        sum(outcomes["count"].sel(outcome=label).sum() for label in outcomes.outcome.values if "timeout" in label)
+    )
+    if lost:
+        return f" {lost} calls timed out and stay missing: under this declaration there is no ⊥ for them to become."
+    # A table says that a call is missing, not why.
+    return " No call timed out." if provenance(tree, "asked") is not None else ""
 
 
 def null_section(tree: xr.DataTree) -> Section | None:

@@ -22,6 +22,7 @@ from secondorder.report._read import (
     groups,
     names,
     number,
+    ordering,
     percent,
     provenance,
     short,
@@ -93,7 +94,7 @@ def _said(name: str, row: xr.Dataset, main: list[str]) -> str:
         lines.append(f"The largest part is {source(largest)}: {share}{_lead(row, source(second))}.")
     if main and not np.isnan([value(row, facet) for facet in main]).any():
         lines.append(
-            f"Plug-in measures would report {_ranked(row, main, 'plugin')}; debiased it is {_ranked(row, main)}."
+            f"Plug-in measures would report {_ranked(row, main, 'plugin')}; debiased it is {_debiased(row, main)}."
         )
     return " ".join(lines)
 
@@ -109,7 +110,17 @@ def _lead(row: xr.Dataset, second: str) -> str:
 
 def _ranked(row: xr.Dataset, main: list[str], field: str = "estimate") -> str:
     ordered = sorted(main, key=lambda facet: -value(row, facet, field))
-    return " > ".join(f"{short(facet)} {number(value(row, facet, field), 3)}" for facet in ordered)
+    values = [value(row, facet, field) for facet in ordered]
+    return ordering([f"{short(facet)} {number(x, 3)}" for facet, x in zip(ordered, values, strict=True)], values)
+
+
+def _debiased(row: xr.Dataset, main: list[str]) -> str:
+    """The facets as an ordering where the band of every step stays above 0, and as a list where one does not."""
+    ordered = sorted(main, key=lambda facet: -value(row, facet))
+    if all(value(row, facet, "step_lower") > 0 for facet in ordered[:-1]):
+        return _ranked(row, main)
+    listed = ", ".join(f"{short(facet)} {number(value(row, facet), 3)}" for facet in ordered)
+    return f"{listed}, in an order that is not settled"
 
 
 def _sentence(text: str) -> str:
@@ -122,6 +133,7 @@ def components_section(tree: xr.DataTree) -> Section:
     found = provenance(tree, "groups")
     whole = max(group["repeats"][1] for group in found)
     scaled = None if prefixes is None or whole not in prefixes.depth else prefixes.scaled_excess.sel(depth=whole)
+    set_aside = provenance(tree, "settings")["invalid_as"] == "missing"
     tables = []
     for k, (name, row) in enumerate(groups(tree, data)):
         rows = []
@@ -137,7 +149,7 @@ def components_section(tree: xr.DataTree) -> Section:
         columns = ["component", "debiased", "lower", "upper", "share", "plug-in", "inflation"]
         columns += ["R × inflation"] if scaled is not None else []
         columns += ["above τ", "plug-in above τ"] if "above_tau" in row else []
-        tables.append(Table(name, tuple(columns), tuple(rows), _notes(row, found[k])))
+        tables.append(Table(name, tuple(columns), tuple(rows), _notes(row, found[k], set_aside)))
     attrs = data.attrs
     figures = []
     if not np.isnan(data.estimate).any():
@@ -146,8 +158,8 @@ def components_section(tree: xr.DataTree) -> Section:
         figures.append(Figure("Bands", plot.to_svg(plot.bands(data), identity="bands")))
     text = (
         f"Bands: {100 * float(attrs['level']):g} %, {attrs['interval']}, covering {attrs['covers']}. Inflation is "
-        "plug-in minus debiased: with the same number of calls in every cell it is an exact multiple of the call "
-        "component, in every sample, and R times it has the same mean at every R."
+        "plug-in minus debiased. With complete pairs, equal weights and the same number R of calls in every cell it "
+        "is an exact multiple of the call component in every sample, and R times it has the same mean at every R."
     )
     return Section("Components, debiased beside plug-in", text, tuple(tables), tuple(figures))
 
@@ -156,10 +168,11 @@ def _above(estimate: xr.DataArray, above: xr.DataArray) -> str:
     return "–" if np.isnan(float(estimate)) else "yes" if bool(above) else "no"
 
 
-def _notes(row: xr.Dataset, group: dict[str, Any]) -> tuple[str, ...]:
+def _notes(row: xr.Dataset, group: dict[str, Any], set_aside: bool) -> tuple[str, ...]:
     dropped = group["items_dropped"]
+    invalid = f"and {int(row.n_invalid)} ⊥ set aside" if set_aside else f"of them {int(row.n_invalid)} ⊥"
     notes = [
-        f"{int(row.n_items)} items, {int(row.n_calls)} completed calls, of them {int(row.n_invalid)} ⊥; "
+        f"{int(row.n_items)} items, {int(row.n_calls)} completed calls, {invalid}; "
         f"{int(row.n_missing)} calls without verdict."
     ]
     if dropped:
@@ -187,8 +200,8 @@ def prefixes_section(tree: xr.DataTree) -> Section | None:
         columns = ("component", "R", "debiased", "plug-in", "inflation", "R × inflation", "items")
         tables.append(Table(name, columns, tuple(rows)))
     text = (
-        "The same estimates from the first repeats alone. The plug-in falls towards the debiased value as 1/R; R times "
-        "its inflation stays level, because it is a multiple of call noise."
+        "The same estimates from the first repeats alone. The plug-in nears the debiased value as 1/R: effects fall, "
+        "call and total rise. R times its inflation stays level but for chance, because it is made of call noise alone."
     )
     return Section("With fewer repeats", text, tuple(tables), (prefix_figure(data, main),) if main else ())
 
@@ -199,31 +212,32 @@ def comparison_section(tree: xr.DataTree) -> Section | None:
     if rankings is None or differences is None:
         return None
 
-    called = names(tree)
+    called, components = names(tree), tree["/components"].to_dataset()
 
-    def line(labels: xr.DataArray) -> str:
-        return " > ".join(called.get(label, label) for label in labels.values.tolist())
+    def line(row: xr.Dataset, measure: str) -> str:
+        labels = [called.get(label, label) for label in row[measure].values.tolist()]
+        return ordering(labels, row[f"{measure}_values"].values.tolist())
 
     orderings: list[Row] = []
     for name in rankings.component.values.tolist():
         row = rankings.sel(component=name)
-        orderings.append((name, line(row.debiased), line(row.plugin), percent(row.top_differs)))
+        orderings.append((name, line(row, "debiased"), line(row, "plugin"), percent(row.top_differs)))
     rows: list[Row] = []
     for k in range(differences.sizes["difference"]):
         at = differences.isel(difference=k)
         pair = [called[str(at[end].values)] for end in ("a", "b")]
         rows.append((str(at.component.values), *pair, banded(at), float(at.plugin)))
-    attrs = tree["/comparison"].attrs
+    attrs, method = tree["/comparison"].attrs, components.attrs["interval"]
+    how = "paired t intervals" if method == "t" else f"{method} bands of whole items, drawn with all their values"
     note = "The last column is the share of whole-item draws in which the two measures put different judges first."
     columns = ("component", "debiased", "plug-in", "top differs in")
-    components = tree["/components"].to_dataset()
     figures = tuple(
         Figure(f"{facet} by judge", plot.to_svg(plot.bands(components, component=facet), identity=f"judges-{facet}"))
         for facet in facets(tree)
     )
     return Section(
         "Judges compared",
-        f"On {attrs['n_items']} shared items; an item's values of all judges are drawn together.",
+        f"On {attrs['n_items']} shared items. Differences are taken item by item; their bands are {how}.",
         (
             Table("Largest first", columns, tuple(orderings), (note, *json.loads(attrs.get("notes", "[]")))),
             Table("Differences", ("component", "a", "b", "a - b, debiased", "plug-in"), tuple(rows)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "facets",
     "groups",
     "number",
+    "ordering",
     "percent",
     "provenance",
     "short",
@@ -82,6 +84,16 @@ def value(row: xr.Dataset, component: str, field: str = "estimate") -> float:
 def number(x: Any, digits: int = 4) -> str:
     """A number as text; ``–`` where it is undefined."""
     return format_number(float(x), digits)
+
+
+def ordering(labels: Sequence[str], values: Sequence[float]) -> str:
+    """Labels from the largest value to the smallest: ``a > b = c``; ``–`` where values are undefined."""
+    if np.isnan(values).any():
+        return "–"
+    text = labels[0]
+    for k in range(1, len(labels)):
+        text += f" {'=' if isclose(values[k], values[k - 1], rel_tol=1e-9, abs_tol=1e-12) else '>'} {labels[k]}"
+    return text
 
 
 def percent(x: Any, digits: int = 1) -> str:
