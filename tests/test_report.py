@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import secondorder as so
+from secondorder._labels._cube import new_cube
 from secondorder._labels._results import format_number
+from secondorder._schema import REASONS
 from secondorder._statistics._tree import estimate_all, open_estimates, save_estimates
 from secondorder.acquire import SimulatedJudge
 from secondorder.acquire._judge import Fault
@@ -222,3 +224,50 @@ def test_the_tree_survives_its_file(tmp_path: Path) -> None:
     save_estimates(tree, path)
     with pytest.raises(SchemaError, match="newer"):
         open_estimates(path)
+
+
+def made(codes: object, classes: str = "AB", **more: object):  # type: ignore[no-untyped-def]
+    """A cube of two facets from class codes of shape (judge, item, prompt, order, repeat)."""
+    codes = np.asarray(codes)
+    dims = ("judge", "item", "prompt", "order", "repeat")
+    labels = {dim: [f"{dim[0]}{k}" for k in range(size)] for dim, size in zip(dims, codes.shape, strict=True)}
+    facets = [so.Facet("prompt"), so.Facet("order")]
+    return new_cube(codes, labels=labels, classes=list(classes), facets=facets, **more)
+
+
+def text_of(cube: object, options: dict[str, object]) -> str:
+    _, tree = estimate_all(cube, options)  # type: ignore[arg-type]
+    return " ".join(Page(report_html(tree)).text.split())
+
+
+def test_an_order_is_stated_where_its_band_is_above_zero() -> None:
+    codes = np.random.default_rng(0).integers(0, 2, size=(2, 6, 2, 2, 3))
+    codes[1] = codes[0]
+    codes[:, :, 1], codes[:, :, 0] = 1, 0  # the prompt decides …
+    codes[:, 0, 0, 0, 0] = 1  # … but for one call
+    settled = text_of(made(codes[:1]), {})
+    assert re.search(r"debiased it is prompt 0\.\d+ > order", settled)
+    codes[:, ::2] = np.swapaxes(codes[:, ::2], 2, 3)  # on every other item it is the order
+    unsettled = text_of(made(codes), {})
+    assert re.search(r"debiased it is \w+ -?0\.\d+, \w+ -?0\.\d+, in an order that is not settled", unsettled)
+    assert "j0 = j1" in unsettled
+    assert "paired t intervals" in unsettled
+
+
+def test_timeouts_are_told_from_calls_that_are_missing_for_no_known_reason() -> None:
+    codes = np.random.default_rng(1).integers(0, 2, size=(1, 4, 2, 2, 4))
+    codes[0, 0, 0, 0, 0] = -1
+    late = {"status": np.where(codes < 0, 2, 0), "reason": np.where(codes < 0, REASONS.index("timeout"), 0)}
+    for kernel, midpoint in (("nominal", False), ("interval", True)):
+        page = text_of(made(codes, "12⊥", **late), {"kernel": kernel})
+        assert "timeouts as ⊥" in page
+        assert "No call timed out" not in page
+        assert ("stand at the midpoint" in page) is midpoint
+    assert "No call timed out" not in text_of(cube(), {})
+
+
+def test_invalid_calls_that_are_set_aside_are_not_among_the_completed_ones() -> None:
+    codes = np.random.default_rng(1).integers(0, 2, size=(1, 4, 2, 2, 4))
+    codes[0, 0, 0, 0, 0] = 2
+    assert "64 completed calls, of them 1 ⊥;" in text_of(made(codes, "AB⊥"), {})
+    assert "63 completed calls, and 1 ⊥ set aside;" in text_of(made(codes, "AB⊥"), {"invalid": "missing"})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from secondorder._atomic import write_bytes
 from secondorder._design import standard_components
@@ -128,6 +130,7 @@ def _components(result: Decomposition) -> xr.Dataset:
     leads = [_lead(group, result.settings.level) for group in result.groups]
     for name in _Lead._fields:
         data[name] = ("group", [getattr(lead, name) for lead in leads])
+    data["step_lower"] = (("group", "component"), [_steps(group, result.settings.level) for group in result.groups])
     return data
 
 
@@ -154,6 +157,20 @@ def _lead(group: Group, level: float) -> _Lead:
     gap = (group.values[:, group.index(first)] - group.values[:, group.index(second)])[:, None]
     band = t_interval(item_errors(gap, group.strata_codes, group.scale), level)
     return _Lead(first, second, float(gap.mean()), float(band.lower[0]), float(band.upper[0]))
+
+
+def _steps(group: Group, level: float) -> NDArray[np.float64]:
+    """Lower end of the band over items of each main effect minus the next smaller one; NaN where there is none."""
+    found = np.full(len(group.names), np.nan)
+    means = group.values.mean(0)
+    columns = [group.index(name) for name in group.design.names]
+    if np.isnan(means[columns]).any():
+        return found
+    ordered = sorted(columns, key=lambda j: -means[j])
+    for larger, smaller in pairwise(ordered):
+        step = (group.values[:, larger] - group.values[:, smaller])[:, None]
+        found[larger] = t_interval(item_errors(step, group.strata_codes, group.scale), level).lower[0]
+    return found
 
 
 def _strata(result: Decomposition) -> xr.Dataset:
@@ -214,6 +231,16 @@ def _comparison(result: Decomposition) -> dict[str, xr.Dataset]:
                 measure: (
                     ("component", "place"),
                     [[_text(by) for by in getattr(entry, measure)] or unknown for entry in compared.rankings],
+                )
+                for measure in ("debiased", "plugin")
+            },
+            **{
+                f"{measure}_values": (
+                    ("component", "place"),
+                    [
+                        getattr(entry, f"{measure}_values") or [np.nan] * len(result.groups)
+                        for entry in compared.rankings
+                    ],
                 )
                 for measure in ("debiased", "plugin")
             },

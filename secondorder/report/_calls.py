@@ -80,19 +80,12 @@ def sensitivity_section(tree: xr.DataTree) -> Section | None:
 
 
 def _timeouts(tree: xr.DataTree, data: xr.Dataset) -> str:
-    """What the line for timeouts means, or why there is none; nothing where nobody knows why calls are missing."""
-    settings, outcomes = provenance(tree, "settings"), dataset(tree, "outcomes")
+    """Where the line for timeouts places them, or that there were none."""
+    settings = provenance(tree, "settings")
     if "timeouts as ⊥" in data.rule.values:
         placed = settings["kernel"] == "interval" and settings["invalid_as"] == "class"
         return " ⊥ was given no place among the scores: timeouts as ⊥ stand at the midpoint." if placed else ""
-    if outcomes is None:
-        return ""
-    lost = int(
-        sum(outcomes["count"].sel(outcome=label).sum() for label in outcomes.outcome.values if "timeout" in label)
-    )
-    if lost:
-        return f" {lost} calls timed out and stay missing: under this declaration there is no ⊥ for them to become."
-    # A table says that a call is missing, not why.
+    # An imported table says that a call is missing, not why.
     return " No call timed out." if provenance(tree, "asked") is not None else ""
 
 
