@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import secondorder as so
+from secondorder import core
 from secondorder.cli import main
 from secondorder.core._dependence import independence_tests
 from secondorder.errors import InputError
@@ -57,6 +58,7 @@ def brute_force(codes: np.ndarray, kernel: np.ndarray, place: np.ndarray) -> dic
     inside = [(a[2], b[2], d) for a, b, d in pairs if a[:2] == b[:2]]
     far = {
         "first repeat": lambda r, q: (r == 0) != (q == 0),
+        "copies of the first": lambda r, q: (r == 0) == (q == 0),
         "halves, contiguous": lambda r, q: (r < repeats // 2) != (q < repeats // 2),
         "halves, interleaved": lambda r, q: r % 2 != q % 2,
         "neighbours": lambda r, q: abs(r - q) > 1,
@@ -101,7 +103,7 @@ def test_small_designs_have_the_tests_that_they_can_have() -> None:
     two = {test.name for test in independence_tests(np.zeros((1, 1, 2), int), NOMINAL, seed=0, n_draws=19)}
     assert two == set()
     three = {test.name for test in independence_tests(np.zeros((1, 2, 3), int), NOMINAL, seed=0, n_draws=19)}
-    assert three == {"repeat alignment", "first repeat", "neighbours"}
+    assert three == {"repeat alignment", "first repeat", "copies of the first", "neighbours"}
     # A judge that never varies gives no sign: every shuffle ties.
     still = independence_tests(np.zeros((5, 2, 4), int), NOMINAL, seed=0, n_draws=19)
     assert all(test.pvalue == 1 for test in still)
@@ -127,7 +129,7 @@ def sizes(make: Any) -> dict[str, int]:
 
 def test_size_under_independence() -> None:
     counts = sizes(lambda generator: draw(generator.random((6, 4, 4))))
-    assert len(counts) == 8
+    assert len(counts) == 9
     assert max(counts.values()) <= MOST, counts
 
 
@@ -158,6 +160,12 @@ def test_seeds_shared_between_items() -> None:
 
 def test_duplicated_answers() -> None:
     assert "neighbours" in rejected(np.repeat(draw(uniforms((50, 6, 2))), 2, axis=-1))
+
+
+def test_a_cache_that_answers_half_of_the_calls() -> None:
+    codes = draw(uniforms((50, 6, 4)))
+    copied = np.random.default_rng(3).random(codes.shape) < 0.5
+    assert rejected(np.where(copied, codes[..., :1], codes)) == {"copies of the first"}
 
 
 def test_warm_up() -> None:
@@ -207,7 +215,7 @@ def cube_of(codes: np.ndarray, **calls: np.ndarray) -> Any:
 
 def test_one_answer_for_every_repeat() -> None:
     codes = np.repeat(draw(uniforms((20, 4, 1))), 4, axis=-1)
-    report = so.check_independence(cube_of(codes), draws=99)
+    report = so.check_independence(cube_of(codes), draws=199)
     assert [found.name for found in report.suspicious] == ["no call noise"]
     assert "greedy" in str(report)
     # The trap of the acquisition notes: complete pairs book all call noise as prompt effect, and so do across repeats.
@@ -219,10 +227,10 @@ def test_one_answer_for_every_repeat() -> None:
 def test_a_response_id_under_two_calls() -> None:
     codes = draw(uniforms((20, 4, 4)))
     keys = np.arange(1, codes.size + 1).reshape(codes.shape)
-    assert not so.check_independence(cube_of(codes, response_key=keys), draws=99).suspicious
+    assert not so.check_independence(cube_of(codes, response_key=keys), draws=199).suspicious
     keys[0, 0, 1] = keys[0, 0, 0]
     keys[1, 1, :2] = 0  # the server gave none: that is no repeat
-    report = so.check_independence(cube_of(codes, response_key=keys), draws=99)
+    report = so.check_independence(cube_of(codes, response_key=keys), draws=199)
     assert [(found.name, found.note) for found in report.suspicious] == [("repeated ids", "2 calls")]
 
 
@@ -231,19 +239,17 @@ def test_drift_is_read_from_ranks_and_times() -> None:
     share = (place / place.max())[..., None]
     codes = draw(uniforms((50, 6, 4)), (1 - share) * LAW + share * GROWING)
     cube = cube_of(codes, send_rank=place, sent=1.7e9 + 3.0 * place)
-    names = {found.name for found in so.check_independence(cube, draws=199, facets=["prompt"]).suspicious}
+    names = {found.name for found in so.check_independence(cube, draws=399, facets=["prompt"]).suspicious}
     assert names == {"drift by rank", "drift by time"}
 
 
 def test_holm() -> None:
     from statsmodels.stats.multitest import multipletests
 
-    from secondorder._statistics._dependence import holm
-
     generator = np.random.default_rng(1)
     for size in (1, 2, 7):
         pvalues = generator.random(size) ** 2
-        np.testing.assert_allclose(holm(list(pvalues)), multipletests(pvalues, method="holm")[1], atol=1e-14)
+        np.testing.assert_allclose(core.holm(pvalues), multipletests(pvalues, method="holm")[1], atol=1e-14)
 
 
 def test_numbered_repeats_have_no_index_to_compare_by() -> None:
@@ -259,6 +265,11 @@ def test_numbered_repeats_have_no_index_to_compare_by() -> None:
         with pytest.raises(InputError, match=r"numbered by row.*--repeat"):
             call()
     assert so.decompose(cube)["p"].estimate < 0
+
+
+def test_too_few_shuffles_for_so_many_tests_are_refused() -> None:
+    with pytest.raises(InputError, match=r"99 shuffles cannot reject at 0.05 with 9 tests.*at least 179"):
+        so.check_independence(cube_of(draw(uniforms((3, 2, 4)))), draws=99)
 
 
 def test_soft_verdicts_are_refused() -> None:

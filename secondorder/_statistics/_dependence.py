@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder.core._dependence import independence_tests
+from secondorder.core._permutation import holm
 from secondorder.errors import InputError
 
 __all__ = ["Detector", "IndependenceReport", "check_independence"]
@@ -29,6 +31,7 @@ CAUSES: Mapping[str, str] = {
     "repeat alignment, items": "calls at the same repeat index agree across items: seeds shared between items; items "
     "are then not independent, and no band over items holds",
     "first repeat": "the first call of a cell differs from the later ones: prefix cache or warm-up",
+    "copies of the first": "later calls of a cell repeat its first answer: a response cache",
     "neighbours": "neighbouring repeats agree too often: duplicated or cached answers",
     "halves, contiguous": "the first half of the repeats differs from the second: drift or a changed server",
     "halves, interleaved": "even repeats differ from odd ones: answers alternate between two servers or caches",
@@ -167,13 +170,14 @@ def check_independence(
     Raises
     ------
     InputError
-        When repeats are numbered by row, verdicts are soft, or there are fewer than two calls in the cells.
+        When repeats are numbered by row, verdicts are soft, there are fewer than two calls in the cells, or too few
+        shuffles for the number of tests.
 
     Notes
     -----
     *Repeat alignment* asks whether the cells of an item agree at equal repeat index, *repeat alignment, items* whether
     items do. All other tests look along the repeats of a cell and shuffle the repeats of an item as blocks, all cells
-    together, so that they do not react to cells that depend on each other. See
+    together, so that they do not react to cells that depend on each other; they do take items as independent. See
     :mod:`secondorder.core._dependence` for the statistics.
 
     Examples
@@ -207,29 +211,18 @@ def check_independence(
         tests = independence_tests(
             _flat(group.calls.codes), group.calls.kernel, seed=seed, n_draws=draws, when=_when(part, group)
         )
+        if len(tests) > alpha * (draws + 1):
+            raise InputError(
+                f"{draws} shuffles cannot reject at {alpha:g} with {len(tests)} tests",
+                place="draws",
+                remedy=f"ask for at least {math.ceil(len(tests) / alpha) - 1}",
+            )
         adjusted = holm([test.pvalue for test in tests])
-        detectors.extend(Detector(group.by, *test, p) for test, p in zip(tests, adjusted, strict=True))
+        detectors.extend(Detector(group.by, *test, float(p)) for test, p in zip(tests, adjusted, strict=True))
         detectors.extend(_counted(group, part))
         means, others = group.values.mean(0), other.values.mean(0)
         effects.extend((group.by, name, float(means[j]), float(others[j])) for j, name in enumerate(group.names))
     return IndependenceReport(tuple(detectors), alpha, tuple(effects))
-
-
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """P values adjusted for the family-wise error rate, whatever their dependence (Holm's step-down procedure).
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(pvalues)), key=lambda k: pvalues[k])
-    adjusted = [0.0] * len(pvalues)
-    worst = 0.0
-    for place, k in enumerate(order):
-        worst = max(worst, min(1.0, (len(pvalues) - place) * pvalues[k]))
-        adjusted[k] = worst
-    return adjusted
 
 
 def _flat(codes: NDArray[Any]) -> NDArray[Any]:

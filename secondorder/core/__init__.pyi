@@ -1,3 +1,5 @@
+from ._bounds import Bounds as Bounds
+from ._bounds import item_bounds as item_bounds
 from ._call_variance import FEWER_THAN_FOUR as FEWER_THAN_FOUR
 from ._call_variance import PairScheme as PairScheme
 from ._call_variance import Planning as Planning
@@ -18,6 +20,8 @@ from ._clusters import cluster_parts as cluster_parts
 from ._clusters import cluster_tables as cluster_tables
 from ._clusters import level_errors as level_errors
 from ._clusters import two_way_errors as two_way_errors
+from ._dependence import IndependenceTest as IndependenceTest
+from ._dependence import independence_tests as independence_tests
 from ._estimates import across_repeats as across_repeats
 from ._estimates import at_law as at_law
 from ._estimates import complete_pairs as complete_pairs
@@ -53,8 +57,12 @@ from ._kernels import ordinal_kernel as ordinal_kernel
 from ._permutation import PermutationTest as PermutationTest
 from ._permutation import Shuffled as Shuffled
 from ._permutation import benjamini_hochberg as benjamini_hochberg
+from ._permutation import holm as holm
 from ._permutation import permutation_test as permutation_test
 from ._permutation import relabelling_test as relabelling_test
+from ._posterior import Prior as Prior
+from ._posterior import posterior_components as posterior_components
+from ._posterior import posterior_laws as posterior_laws
 from ._precision import double as double
 from ._precision import double_precision as double_precision
 from ._precision import seed_key as seed_key
@@ -64,19 +72,28 @@ from ._resampling import Resampled as Resampled
 from ._resampling import contrasts as contrasts
 from ._resampling import ratios as ratios
 from ._resampling import resample as resample
+from ._sequential import ConfidenceSequence as ConfidenceSequence
+from ._sequential import confidence_sequence as confidence_sequence
+from ._sequential import first_crossing as first_crossing
+from ._sequential import least_items as least_items
+from ._sequential import log_e_process as log_e_process
 
 __all__ = [
     "FEWER_THAN_FOUR",
     "FEWER_THAN_FOUR_UNITS",
+    "Bounds",
     "Cells",
     "ClusterParts",
+    "ConfidenceSequence",
     "GramVariance",
+    "IndependenceTest",
     "Interval",
     "ItemErrors",
     "LevelErrors",
     "PairScheme",
     "PermutationTest",
     "Planning",
+    "Prior",
     "Resampled",
     "Shuffled",
     "TwoWayErrors",
@@ -96,17 +113,24 @@ __all__ = [
     "cluster_tables",
     "complete_pairs",
     "complete_pairs_from",
+    "confidence_sequence",
     "contrasts",
     "double",
     "double_precision",
     "errors_from_influence",
+    "first_crossing",
     "gram_variance",
+    "holm",
+    "independence_tests",
     "interval_kernel",
     "interval_with_invalid",
+    "item_bounds",
     "item_errors",
     "item_influence",
     "krippendorff_ordinal_kernel",
+    "least_items",
     "level_errors",
+    "log_e_process",
     "midpoint_invalid",
     "negative_type_gap",
     "nominal_kernel",
@@ -121,6 +145,8 @@ __all__ = [
     "plugin_bias_at",
     "plugin_excess",
     "plugin_from",
+    "posterior_components",
+    "posterior_laws",
     "ratios",
     "relabelling_test",
     "repeat_blocks",

@@ -5,8 +5,9 @@ test                           shuffled                                rejects w
 =============================  ======================================  =================================================
 repeat alignment               repeats of each cell                    cells of an item agree at equal repeat index
 repeat alignment, items        repeats of an item, all cells together  items agree at equal repeat index
-first repeat, halves,          repeats of an item, all cells together  repeats of a cell are not alike
-neighbours, drift, change
+first repeat, copies of the    repeats of an item, all cells together  repeats of a cell are not alike
+first, halves, neighbours,
+drift, change
 =============================  ======================================  =================================================
 
 The second shuffle asks what happens along the repeats of a cell, whatever couples the cells of an item at one repeat:
@@ -61,8 +62,8 @@ def independence_tests(
     Returns
     -------
     tuple of IndependenceTest
-        ``repeat alignment`` needs two cells, ``repeat alignment, items`` two items, ``first repeat`` and ``neighbours``
-        three repeats, ``halves`` four; ``drift by NAME`` and ``change by NAME`` a `when`.
+        ``repeat alignment`` needs two cells, ``repeat alignment, items`` two items, ``first repeat``, ``copies of the
+        first`` and ``neighbours`` three repeats, ``halves`` four; ``drift by NAME`` and ``change by NAME`` a `when`.
 
     Examples
     --------
@@ -174,6 +175,7 @@ def _contrasts(repeats: int) -> dict[str, NDArray[np.bool_]]:
         sides["halves, interleaved"] = index % 2 == 0
     found = {name: side[:, None] != side[None, :] for name, side in sides.items()}
     if repeats >= 3:
+        found["copies of the first"] = ~found["first repeat"]
         found["neighbours"] = np.abs(index[:, None] - index[None, :]) > 1
     return found
 
