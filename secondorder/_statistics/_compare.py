@@ -48,7 +48,7 @@ class Difference:
     estimate, plugin : float
         Debiased and plug-in difference ``a - b``.
     lower, upper : float
-        Band over items, whatever the bands of the groups cover: both groups' values of an item are drawn together.
+        Band over items, whatever the bands of the groups cover, from the difference of every item: paired t by default.
     reason : str
         Why something is undefined.
     """

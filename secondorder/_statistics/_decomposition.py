@@ -321,7 +321,7 @@ class Decomposition:
 
 
 def compare(a: Decomposition, b: Decomposition, *more: Decomposition) -> Comparison:
-    """Compare judges on the items that they share, with all of an item's values resampled together.
+    """Compare judges on the items that they share, by the difference that each item shows.
 
     Parameters
     ----------
