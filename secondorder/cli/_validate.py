@@ -26,7 +26,7 @@ def validate(
     claims
         Files with one CLAIM, or names of some: in ./validation, or shipped with the package. Default: all.
     quick
-        Fewer replicates and cases: minutes instead of a quarter of an hour.
+        Fewer replicates and cases: less than half of the time, and larger errors go unseen.
     out
         Folder for the evidence.
     processes
