@@ -3,6 +3,7 @@
 from ._aggregate import aggregate as aggregate
 from ._agreement import REFERENCE_LINES as REFERENCE_LINES
 from ._agreement import agreement as agreement
+from ._binary_designs import binary_designs as binary_designs
 from ._budget_matched import match_budget as match_budget
 from ._coefficients import COEFFICIENTS as COEFFICIENTS
 from ._coefficients import coefficient as coefficient
@@ -10,6 +11,10 @@ from ._convergence import convergence as convergence
 from ._convergence import convergence_cost as convergence_cost
 from ._dawid_skene import dawid_skene as dawid_skene
 from ._degradation import degradation_ratio as degradation_ratio
+from ._designs import judge_designs as judge_designs
+from ._dominant import dominant_source as dominant_source
+from ._ensembles import ensembles as ensembles
+from ._factor_effects import factor_effects as factor_effects
 from ._features import feature_effects as feature_effects
 from ._gate import Gate as Gate
 from ._gate import gate_from as gate_from
@@ -29,6 +34,8 @@ from ._result import StudyResult as StudyResult
 from ._result import differences as differences
 from ._reversals import rank_reversals as rank_reversals
 from ._rules import RULES as RULES
+from ._scales import SCALES as SCALES
+from ._scales import map_scale as map_scale
 from ._similarity import similarity_stability as similarity_stability
 from ._verbosity import verbosity_bias as verbosity_bias
 from ._votes import vote as vote

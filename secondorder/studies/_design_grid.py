@@ -14,10 +14,10 @@ from secondorder._schema import ITEM
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, as_names, lay_out, levels_of
-from secondorder.studies._scales import SCALES, Bounds, check_bounds, mapped
+from secondorder.studies._scales import SCALES, Bounds, Scales, check_bounds, mapped
 from secondorder.studies._scores import Incomplete, scored
 
-__all__ = ["Grid", "make_grid"]
+__all__ = ["Grid", "crossed", "make_grid"]
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,7 @@ class Grid:
 
     def crossed(self, array: Array) -> Array:
         """An array (..., designs, k) laid out over all combinations of the levels, (..., combinations, k)."""
-        shape = tuple(len(levels) for _, levels in self.factors)
-        place = np.ravel_multi_index(tuple(self.codes.T), shape)
-        full = np.full((*array.shape[:-2], int(np.prod(shape)), array.shape[-1]), np.nan)
-        full[..., place, :] = array
-        return full
+        return crossed(array, self.codes, self.factors)
 
     def keep(self, designs: Sequence[int]) -> Grid:
         """The same with some of the designs."""
@@ -79,13 +75,22 @@ class Grid:
         )
 
 
+def crossed(array: Array, codes: NDArray[np.int64], factors: By) -> Array:
+    """Designs laid out over all combinations of the levels; NaN where there is no such design."""
+    shape = tuple(len(levels) for _, levels in factors)
+    place = np.ravel_multi_index(tuple(codes.T), shape)
+    full = np.full((*array.shape[:-2], int(np.prod(shape)), array.shape[-1]), np.nan)
+    full[..., place, :] = array
+    return full
+
+
 def make_grid(
     data: xr.Dataset | xr.DataArray,
     *,
     factors: Sequence[str],
     human: str | None,
     scale: str = "scale",
-    scales: Mapping[str, Bounds] | None = None,
+    scales: Scales | None = None,
     to: Bounds = (1, 7),
     by: str | Sequence[str] | None = None,
     scores: Mapping[str, float] | None = None,
@@ -105,8 +110,10 @@ def make_grid(
         raise InputError(f"incomplete={incomplete!r}", place="incomplete", remedy="say 'common' or 'available'")
     cube, invalid = scored(data, scores=scores, valid=None)
     cube = cube.assign(invalid=(cube["score"].dims, invalid.astype(float)))
-    if scale in names or scales is not None:
-        cube = _on_one_scale(cube, scale, scales, to)
+    if isinstance(scales, tuple):
+        cube = _on_one_scale(cube, None, {"": scales}, to)
+    elif scale in names or scales is not None:
+        cube = _on_one_scale(cube, scale, scales or SCALES, to)
     laid = lay_out(cube, "score", inner=names, by=() if by is None else by, fill=np.nan)
     bad = lay_out(cube, "invalid", inner=names, by=() if by is None else by, fill=0.0).values
     levels = [levels_of(cube, name) for name in names]
@@ -142,22 +149,22 @@ def make_grid(
     )
 
 
-def _on_one_scale(cube: xr.Dataset, name: str, scales: Mapping[str, Bounds] | None, to: Bounds) -> xr.Dataset:
-    """Map every level of the scale factor to the common scale; what lies outside is invalid."""
+def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bounds], to: Bounds) -> xr.Dataset:
+    """Map every level of the scale factor, or all scores, to the common scale; what lies outside is invalid."""
     check_bounds(to, "to")
     array = cube["score"]
-    if name not in array.dims:
+    if name is not None and name not in array.dims:
         raise CubeError(f"{name!r} is no dimension of the scores", place="scale", remedy="name the factor of scales")
     values, invalid = array.to_numpy().copy(), cube["invalid"].to_numpy().copy()
-    axis = array.dims.index(name)
-    for position, label in enumerate(levels_of(cube, name)):
-        bounds = (scales or SCALES).get(label)
+    axis = 0 if name is None else array.dims.index(name)
+    for position, label in enumerate([""] if name is None else levels_of(cube, name)):
+        bounds = scales.get(label)
         if bounds is None:
             raise InputError(
                 f"scale {label!r} has no bounds", place="scales", remedy=f"give scales={{{label!r}: (lowest, highest)}}"
             )
         check_bounds(bounds, f"scales {label}")
-        here = (slice(None),) * axis + (position,)
+        here = ... if name is None else (slice(None),) * axis + (position,)
         values[here], outside = mapped(values[here], bounds, to)
         invalid[here] += outside
     return cube.assign(score=(array.dims, values), invalid=(array.dims, invalid))

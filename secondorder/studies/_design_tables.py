@@ -13,14 +13,20 @@ from secondorder.studies._design_grid import Grid
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import as_names, group_labels
 
-__all__ = ["FALSE_DISCOVERY", "LARGE_BIAS", "LARGE_ERROR", "MEDIUM", "Row", "level_tables"]
+__all__ = ["FALSE_DISCOVERY", "LARGE_BIAS", "LARGE_ERROR", "MEDIUM", "Row", "level_tables", "stars"]
 
 Row = tuple[str | int | float | None, ...]
 
 MEDIUM, LARGE_BIAS, LARGE_ERROR, FALSE_DISCOVERY = 0.30, 0.2, 0.5, 0.05
 """Thresholds of the design-choices study, on a 1-7 scale."""
 
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 DIFFERS_SHARE, DIFFERS_BIAS = 0.15, 0.05
+
+
+def stars(qvalue: float) -> str:
+    """Significance as the papers print it; empty where there is no test."""
+    return "" if np.isnan(qvalue) else next((text for limit, text in STARS if qvalue < limit), " ns")
 
 
 def level_tables(grid: Grid, points: Array, qvalue: Array, without: Mapping[str, str | Sequence[str]]) -> list[Table]:

@@ -19,7 +19,7 @@ from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._paired_tests import signed_rank
 from secondorder.studies._parts import Value
 from secondorder.studies._result import Drawn, StudyResult, measured
-from secondorder.studies._scales import Bounds
+from secondorder.studies._scales import Bounds, Scales
 from secondorder.studies._scores import Incomplete
 
 __all__ = ["judge_designs"]
@@ -37,7 +37,7 @@ def judge_designs(
     factors: Sequence[str],
     human: str = "gold",
     scale: str = "scale",
-    scales: Mapping[str, Bounds] | None = None,
+    scales: Scales | None = None,
     to: Bounds = (1, 7),
     by: str | Sequence[str] | None = None,
     without: Mapping[str, str | Sequence[str]] | None = None,
@@ -58,9 +58,9 @@ def judge_designs(
     human : str
         Variable or coordinate of the items with the human scores, on the scale `to`.
     scale, scales, to
-        The factor whose levels are rating scales; (lowest, highest) of each of them (default: :data:`SCALES`); the
-        common scale that they are mapped to, linearly. A score outside its scale is invalid: set aside and counted.
-        Without such a factor, scores are taken as they are.
+        The factor whose levels are rating scales; (lowest, highest) of each of them (default: :data:`SCALES`), or one
+        pair for all scores; the common scale that they are mapped to, linearly. A score outside its scale is invalid:
+        set aside and counted. With neither, scores are taken as they are.
     by : str or sequence of str, optional
         Dimensions or item coordinates to group by, such as the task. Default: none.
     without : mapping of factor to levels, optional

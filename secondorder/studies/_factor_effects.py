@@ -13,7 +13,7 @@ from secondorder.errors import InputError
 from secondorder.studies._design_errors import error_columns, read_errors
 from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._design_grid import Grid, make_grid
-from secondorder.studies._design_tables import FALSE_DISCOVERY, LARGE_BIAS, MEDIUM, Row
+from secondorder.studies._design_tables import FALSE_DISCOVERY, LARGE_BIAS, MEDIUM, Row, stars
 from secondorder.studies._disagreement import Array
 from secondorder.studies._factor_impact import (
     IMPACTS,
@@ -27,7 +27,7 @@ from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._paired_tests import signed_rank
 from secondorder.studies._parts import Value
 from secondorder.studies._result import Drawn, StudyResult, measured
-from secondorder.studies._scales import Bounds
+from secondorder.studies._scales import Bounds, Scales
 from secondorder.studies._scores import Incomplete
 
 __all__ = ["factor_effects"]
@@ -35,7 +35,6 @@ __all__ = ["factor_effects"]
 ONE_LEVEL = "no two designs differ in this factor alone"
 GROWS = "it grows with noise: see its value without effect, and the test"
 DOTS = ((1, "–"), (2, "•"), (4, "••"))
-STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 MOVED_SHARE, MOVED_POINTS = 0.15, 0.05
 
 
@@ -45,7 +44,7 @@ def factor_effects(
     factors: Sequence[str],
     human: str = "gold",
     scale: str = "scale",
-    scales: Mapping[str, Bounds] | None = None,
+    scales: Scales | None = None,
     to: Bounds = (1, 7),
     by: str | Sequence[str] | None = None,
     scores: Mapping[str, float] | None = None,
@@ -190,15 +189,11 @@ def _summary_table(grid: Grid, estimate: Array, qvalue: Array) -> Table:
     for g, group in enumerate(group_labels(grid.by)):
         for f, (name, _) in enumerate(grid.factors):
             direction, size, error, best = map(float, estimate[g, f])
-            shown = [f"{x:.2f}{_stars(float(qvalue[g, f, k]))}" for k, x in ((1, size), (2, error))]
+            shown = [f"{x:.2f}{stars(float(qvalue[g, f, k]))}" for k, x in ((1, size), (2, error))]
             rows.append((*group, name, "–" if np.isnan(direction) else f"{100 * direction:.0f} %", *shown, _dots(best)))
     columns = (*(name for name, _ in grid.by), "design choice", "dir.", "size", "error", "best")
     note = "Stars: q < .05, .01, .001 against relabelled levels. Best: ranks moved, – <1, • 1–2, •• 2–4, ••• ≥4."
     return Table("Impact of each design choice", columns, tuple(rows), (note,))
-
-
-def _stars(qvalue: float) -> str:
-    return "" if np.isnan(qvalue) else next((text for limit, text in STARS if qvalue < limit), " ns")
 
 
 def _dots(moved: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,6 +13,8 @@ from secondorder.studies._disagreement import Array
 __all__ = ["SCALES", "check_bounds", "map_scale", "mapped"]
 
 Bounds = tuple[float, float]
+Scales = Mapping[str, Bounds] | Bounds
+"""Bounds of every level of a scale factor, or of all scores."""
 
 SCALES: dict[str, Bounds] = {"1-7": (1, 7), "-3-3": (-3, 3), "0-1": (0, 1), "0-100": (0, 100)}
 """Scales that level names stand for; any other is declared."""

@@ -1,0 +1,212 @@
+"""Which design choice is the dominant source of variance? The generic decomposition of the designs' verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._design import Component, Design, standard_components
+from secondorder._labels._results import Table
+from secondorder.core import complete_pairs_from, plugin_from
+from secondorder.errors import CubeError
+from secondorder.studies._bands import check_draws, resampled_sums
+from secondorder.studies._design_figures import draw_shares
+from secondorder.studies._design_grid import Grid, make_grid
+from secondorder.studies._design_tables import Row
+from secondorder.studies._disagreement import Array
+from secondorder.studies._layout import By, as_names, group_labels
+from secondorder.studies._parts import Value, quotient
+from secondorder.studies._result import Drawn, StudyResult, measured
+from secondorder.studies._scales import Bounds, Scales
+
+__all__ = ["dominant_source"]
+
+SQUARED = np.array([[0.0, 0.0, 0.5], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0]])
+"""Half the squared difference of two scores as a bilinear form of (1, score, squared score)."""
+
+MEASURES = {"variance": "variance", "share": "share"}
+NO_VARIANCE = "the scores do not vary"
+ONE_CALL = "one call per cell: it stands with the interaction of all factors"
+
+
+def dominant_source(
+    data: xr.Dataset | xr.DataArray,
+    *,
+    factors: Sequence[str],
+    scale: str = "scale",
+    scales: Scales | None = None,
+    to: Bounds = (1, 7),
+    by: str | Sequence[str] | None = None,
+    scores: Mapping[str, float] | None = None,
+    level: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+) -> StudyResult:
+    """Split the variance of an item's scores over designs into the factors, their interactions, and call noise.
+
+    Parameters
+    ----------
+    data, factors, scale, scales, to, by, scores
+        As in :func:`judge_designs`; the factors must be fully crossed. Human scores are not needed.
+    level, draws, seed
+        Percentile band over items.
+
+    Returns
+    -------
+    StudyResult
+        For each group and component ``variance`` (mean over items, in squared points) and its ``share`` of the total;
+        ``wide``, the part of the variance that is the same for all items (a factor's level moves every item alike).
+
+    Raises
+    ------
+    CubeError
+        When the factors are not fully crossed on any item.
+
+    Notes
+    -----
+    The levels are taken as a sample, and disagreement is half the squared difference of two scores: the components are
+    those of generalizability theory, unbiased from pairs of distinct cells alone. Only the interaction of all factors
+    needs repeats to be told from call noise. Estimates are not clipped: a component whose truth is 0 is often negative.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = 4 + np.array([-1.0, 1.0])[:, None, None] + rng.normal(0, 0.5, (2, 3, 200))
+    >>> cube = xr.Dataset({"score": (("model", "detail", "item"), score)})
+    >>> found = dominant_source(cube, factors=["model", "detail"], draws=0)
+    >>> found["share"].estimate.sel(component=["model", "detail"]).round(1).to_numpy().tolist()
+    [0.9, 0.0]
+    """
+    check_draws(level=level, draws=draws)
+    grid = make_grid(data, factors=factors, human=None, scale=scale, scales=scales, to=to, by=by, scores=scores)
+    sizes = [len(levels) for _, levels in grid.factors]
+    several = [f for f, size in enumerate(sizes) if size > 1]
+    if not several or len(grid.codes) != int(np.prod(sizes)):
+        raise CubeError(
+            f"{len(grid.codes)} of {int(np.prod(sizes))} combinations of the levels occur",
+            place="factors",
+            remedy="the decomposition needs factors that are fully crossed, one of them with two levels",
+        )
+    names = [grid.factors[f][0] for f in several]
+    components = standard_components(names)
+    per_item = np.stack([_components(grid, g, several, components) for g in range(len(grid.values))])
+    kept = ~np.isnan(per_item[..., 0])
+    columns = np.concatenate([np.where(kept[..., None], per_item, 0.0), kept[..., None]], axis=-1)
+    flat = columns.transpose(1, 0, 2).reshape(columns.shape[1], -1)
+    drawn = resampled_sums(flat, draws=draws, seed=seed, strata=grid.strata)
+    sums = np.concatenate([flat.sum(0)[None], drawn]).reshape(1 + draws, len(columns), -1)
+    variance = quotient(sums[..., :-1], sums[..., -1:])  # (1 + draws, groups, components), the total last
+    numbers = np.stack([variance, quotient(variance, variance[..., -1:])], axis=-1)
+    repeated = bool((grid.calls[grid.calls > 0] > 1).any())
+    labels = _labels(components, repeated)
+    unknown = np.array([one.name == "call" and not repeated for one in components])
+    numbers[:, :, unknown] = np.nan
+    grouping: By = (*grid.by, ("component", tuple(one.name for one in components)))
+    found, held = measured(
+        by=grouping,
+        measures=list(MEASURES),
+        values=[
+            [
+                Value(float(x), (ONE_CALL if unknown[c] else NO_VARIANCE) if np.isnan(x) else "")
+                for x in numbers[0, g, c]
+            ]
+            for g in range(len(columns))
+            for c in range(len(components))
+        ],
+        draws=numbers[1:].transpose(1, 2, 3, 0).reshape(unknown.size * len(columns), 2, draws),
+        level=level,
+        counts={"n_items": np.repeat(kept.sum(1), len(components))},
+    )
+    wide = np.stack([_wide(grid, g, several, components, kept[g]) for g in range(len(columns))])
+    dims = tuple(name for name, _ in grouping)
+    found = found.assign(wide=(dims, wide.reshape([len(levels) for _, levels in grouping])))
+    groups = [" / ".join(group) for group in group_labels(grid.by)]
+    shown = [c for c, one in enumerate(components) if one.name != "total" and not unknown[c]]
+    return StudyResult(
+        f"Sources of variance: {', '.join(as_names(factors))}",
+        found,
+        (_table(found, grouping, labels, wide),),
+        _notes(grid, kept, repeated),
+        held,
+        (
+            Drawn(
+                "Sources of variance",
+                "Shares of the variance of an item's scores over designs.",
+                lambda: draw_shares([labels[c] for c in shown], groups, numbers[0, :, shown, 1].T),
+            ),
+        ),
+    )
+
+
+def _laws(grid: Grid, g: int, several: Sequence[int]) -> Array:
+    """Mean (1, score, squared score) of every cell, (items, levels …, 3)."""
+    shape = [len(grid.factors[f][1]) for f in several]
+    values, squares = grid.values[g], grid.squares[g]
+    return np.stack([values * 0 + 1, values, squares], axis=-1).reshape(len(values), *shape, 3)
+
+
+def _components(grid: Grid, g: int, several: Sequence[int], components: Sequence[Component]) -> Array:
+    """Components of every item, (items, components); NaN where a cell is empty."""
+    names = [grid.factors[f][0] for f in several]
+    law = _laws(grid, g, several)
+    design = Design.balanced({name: law.shape[1 + j] for j, name in enumerate(names)}, random=names)
+    n = grid.calls[g].reshape(law.shape[:-1])
+    if (n[n > 0] > 1).all() and (n > 0).any():
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = complete_pairs_from(n, law, np.zeros_like(n), design, components, SQUARED)
+    else:
+        found = plugin_from(law, design, components, SQUARED)
+    return np.stack([np.asarray(one, dtype=float) for one in found], axis=-1)
+
+
+def _wide(
+    grid: Grid, g: int, several: Sequence[int], components: Sequence[Component], kept: NDArray[np.bool_]
+) -> Array:
+    """The part of each component that is the same for all items, from pairs of different items: (components,)."""
+    law = _laws(grid, g, several)[kept]
+    if len(law) < 2:
+        return np.full(len(components), np.nan)
+    names = [grid.factors[f][0] for f in several]
+    sizes = {"items": len(law)} | {name: law.shape[1 + j] for j, name in enumerate(names)}
+    design = Design.balanced(sizes, random=list(sizes))
+    wanted = [one for one in components if one.name not in ("call", "total")]
+    found = iter(plugin_from(law, design, wanted, SQUARED))
+    return np.array([float(next(found)) if one.name not in ("call", "total") else np.nan for one in components])
+
+
+def _labels(components: Sequence[Component], repeated: bool) -> list[str]:
+    """Names of the components; without repeats the last interaction holds call noise too."""
+    last = max((one.name for one in components if one.name not in ("call", "total")), key=lambda name: name.count(":"))
+    return [f"{one.name} + call" if one.name == last and not repeated else one.name for one in components]
+
+
+def _table(found: xr.Dataset, by: By, labels: Sequence[str], wide: Array) -> Table:
+    names = [name for name, _ in by]
+    percent = f"{100 * float(found.attrs['level']):g} %"
+    rows: list[Row] = []
+    groups = group_labels(by[:-1])
+    for g, group in enumerate(groups):
+        for c, component in enumerate(by[-1][1]):
+            one = found.sel(dict(zip(names, (*group, component), strict=True)))
+            share = one.sel(measure="share")
+            if not np.isnan(float(share["estimate"])):
+                numbers = (float(one["estimate"].sel(measure="variance")), float(wide[g, c]))
+                rows.append((*group, labels[c], *numbers, *(float(share[k]) for k in ("estimate", "lower", "upper"))))
+    return Table("", (*names[:-1], "source", "variance", "same for all", "share", percent, ""), tuple(rows))
+
+
+def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: bool) -> tuple[str, ...]:
+    present = (grid.calls > 0).any(-1)
+    notes = [
+        "Variance of an item's scores over designs, in squared points; levels are taken as a sample.",
+        "Same for all: the part by which a level moves every item alike.",
+    ]
+    if not repeated:
+        notes.append("One call per cell: call noise stands with the interaction of all factors.")
+    for group, dropped in zip(group_labels(grid.by), (present & ~kept).sum(1), strict=True):
+        if dropped:
+            notes.append(f"{' / '.join(group) or 'all'}: {dropped} items left out: a design has no score there.")
+    return tuple(notes)

@@ -1,0 +1,450 @@
+"""Judge designs: scales, errors, impact of choices, binary tasks, variance, ensembles; a planted factorial; HANNA."""
+
+from __future__ import annotations
+
+import ast
+import csv
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats as ss
+import xarray as xr
+
+import secondorder as so
+from secondorder import studies
+from secondorder.errors import CubeError, InputError
+from secondorder.studies import (
+    binary_designs,
+    coefficient,
+    dominant_source,
+    ensembles,
+    factor_effects,
+    judge_designs,
+    map_scale,
+)
+from secondorder.studies._binary_grid import make_binary_grid
+from secondorder.studies._binary_impact import choice_of, mcnemar_pairs
+from secondorder.studies._design_errors import error_columns, read_errors
+from secondorder.studies._design_grid import make_grid
+from secondorder.studies._ensembles import _drawn
+from secondorder.studies._factor_impact import contrast_of, impacts, null_errors
+from secondorder.studies._paired_tests import mcnemar, signed_rank
+
+DETAILS, SCALES, MODELS = ["base", "short", "long"], ["1-7", "-3-3", "0-1"], ["m1", "m2", "m3", "m4"]
+BOUNDS = {"1-7": (1, 7), "-3-3": (-3, 3), "0-1": (0, 1)}
+MODEL_BIAS = np.array([-0.4, 0.0, 0.2, 0.6])
+DETAIL_BIAS = np.array([0.0, 0.0, 0.3])
+FACTORS = ["detail", "scale", "model"]
+
+
+def planted(n: int = 400, noise: float = 0.5, seed: int = 0, wide: float = 0.5) -> xr.Dataset:
+    """Scores on three scales: model and detail move every item alike, the scale -3-3 moves toxicity alone."""
+    rng = np.random.default_rng(seed)
+    human = rng.uniform(3, 4.5, n)
+    toxic = np.arange(n) % 2 == 1
+    score = (
+        human
+        + noise * rng.uniform(-(3**0.5), 3**0.5, (3, 3, 4, n))
+        + MODEL_BIAS[:, None]
+        + DETAIL_BIAS[:, None, None, None]
+    )
+    score[:, 1] += wide * toxic
+    low, high = np.array([BOUNDS[s] for s in SCALES], dtype=float).T
+    shown = low[:, None, None] + (score - 1) / 6 * (high - low)[:, None, None]
+    return xr.Dataset(
+        {"score": (("detail", "scale", "model", "item"), shown), "gold": ("item", human)},
+        coords={
+            "detail": DETAILS,
+            "scale": SCALES,
+            "model": MODELS,
+            "item": [f"q{i}" for i in range(n)],
+            "task": ("item", np.where(toxic, "toxicity", "sentiment")),
+        },
+    )
+
+
+# Scales and single designs --------------------------------------------------------------------------------------------
+
+
+def test_scales_are_mapped_linearly_and_never_clipped() -> None:
+    for bounds in ((1, 7), (-3, 3), (0, 1), (0, 100)):
+        values = np.linspace(*bounds, 13)
+        np.testing.assert_allclose(map_scale(values, bounds), np.linspace(1, 7, 13), atol=1e-12)
+    assert np.isnan(map_scale([np.nan], (0, 1))).all()
+    with pytest.raises(InputError, match=r"2 scores lie outside \[0, 1\], the first is 1.5"):
+        map_scale([0.5, 1.5, -1], (0, 1))
+    with pytest.raises(InputError, match="lowest, highest"):
+        map_scale([0.5], (1, 1))
+    data = planted(20)
+    data["score"][0, 2, 0, :3] = 1.2  # outside 0-1: invalid, and the items leave the common comparison
+    found = judge_designs(data, factors=FACTORS, draws=0)
+    assert "3 scores outside their scale, 3 items left out" in str(found)
+    assert (found.data["n_items"] == 17).all()
+    with pytest.raises(InputError, match="scale 'odd' has no bounds"):
+        judge_designs(data.assign_coords(scale=["1-7", "-3-3", "odd"]), factors=FACTORS, draws=0)
+    with pytest.raises(CubeError, match="no human scores"):
+        judge_designs(data.drop_vars("gold"), factors=FACTORS, draws=0)
+
+
+def test_errors_of_every_design_equal_other_programs() -> None:
+    import krippendorff
+
+    data = planted(60)
+    data["score"][:] = np.round(data["score"], 1)
+    found = judge_designs(data, factors=FACTORS, draws=200)
+    human = data["gold"].to_numpy()
+    pvalues = []
+    for detail, scale, model in product(DETAILS, SCALES, MODELS):
+        place = {"detail": detail, "scale": scale, "model": model}
+        score = map_scale(data["score"].sel(place), BOUNDS[scale])
+        gap = score - human
+        here = found[place].estimate
+        assert float(here.sel(measure="bias")) == pytest.approx(gap.mean(), abs=1e-12)
+        assert float(here.sel(measure="mae")) == pytest.approx(np.abs(gap).mean(), abs=1e-12)
+        alpha = krippendorff.alpha(np.stack([score, human]), level_of_measurement="interval")
+        assert float(here.sel(measure="alpha")) == pytest.approx(alpha, abs=1e-10)
+        test = ss.wilcoxon(gap, zero_method="wilcox")
+        ranks = ss.rankdata(np.abs(gap))
+        assert float(here.sel(measure="rbc")) == pytest.approx((ranks * np.sign(gap)).sum() / ranks.sum(), abs=1e-12)
+        assert float(found[place].pvalue) == pytest.approx(test.pvalue, rel=1e-9)
+        pvalues.append(test.pvalue)
+    qvalue = found.data["qvalue"].transpose("detail", "scale", "model").to_numpy().ravel()
+    np.testing.assert_allclose(qvalue, ss.false_discovery_control(pvalues), atol=1e-12)
+    one = found["bias"].sel(detail="base", scale="1-7", model="m1")
+    assert float(one.se) == pytest.approx(np.std(data["score"].to_numpy()[0, 0, 0] - human) / np.sqrt(60), rel=0.2)
+    assert float(one.lower) < float(one.estimate) < float(one.upper)
+
+
+def test_alpha_of_scores_is_that_of_class_codes() -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, (30, 2))
+    data = xr.Dataset({"score": (("model", "item"), codes[None, :, 0] + 1.0), "gold": ("item", codes[:, 1] + 1.0)})
+    found = judge_designs(data, factors=["model"], draws=0)
+    expected = coefficient("krippendorff", ratings=codes, metric="interval", n_classes=4).estimate
+    assert found["alpha"].estimate.item() == pytest.approx(expected, abs=1e-12)
+    flat = judge_designs(data * 0 + 2.0, factors=["model"], draws=0)
+    assert str(flat["alpha"].reason.item()) == "the scores do not vary"
+    assert flat["rbc"].estimate.item() == 0
+
+
+def test_paired_tests() -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as theirs
+
+    for gained, lost in ((0, 0), (3, 9), (10, 10), (0, 7)):
+        assert mcnemar(gained, lost) == pytest.approx(theirs([[5, gained], [lost, 5]], exact=True).pvalue, abs=1e-12)
+    assert signed_rank(np.zeros(4)) == (0.0, 1.0)
+    assert np.isnan(signed_rank(np.full(3, np.nan))).all()
+    gap = np.random.default_rng(0).integers(-3, 4, 80).astype(float)
+    assert signed_rank(gap).pvalue == pytest.approx(ss.wilcoxon(gap, method="asymptotic").pvalue, abs=1e-12)
+
+
+# Impact of the choices ------------------------------------------------------------------------------------------------
+
+
+def test_impacts_equal_all_pairs_by_hand_also_where_designs_are_missing() -> None:
+    data = planted(40)
+    data["score"][1, 1, 2] = np.nan  # this design does not exist
+    found = factor_effects(data, factors=FACTORS, permutations=0)
+    errors: dict[tuple[str, ...], tuple[float, float, float]] = {}
+    for labels in product(DETAILS, SCALES, MODELS):
+        one = data["score"].sel(dict(zip(FACTORS, labels, strict=True))).to_numpy()
+        if not np.isnan(one).any():
+            x, h = map_scale(one, BOUNDS[labels[1]]), data["gold"].to_numpy()
+            pooled = np.concatenate([x, h]).var(ddof=1)
+            errors[labels] = (np.mean(x - h), np.abs(x - h).mean(), 1 - np.mean((x - h) ** 2) / (2 * pooled))
+    assert len(errors) == 35
+    for f, (factor, levels) in enumerate(zip(FACTORS, (DETAILS, SCALES, MODELS), strict=True)):
+        pairs = [
+            (a, b)
+            for a, b in combinations(errors, 2)
+            if sum(x != y for x, y in zip(a, b, strict=True)) == 1 and a[f] != b[f]
+        ]
+        here = found.data["estimate"].sel(factor=factor)
+        assert int(found.data["n_pairs"].sel(factor=factor)) == len(pairs)
+        bias = [(errors[a][0], errors[b][0]) for a, b in pairs]
+        assert float(here.sel(measure="direction")) == pytest.approx(np.mean([x * y < 0 for x, y in bias]))
+        assert float(here.sel(measure="size")) == pytest.approx(np.mean([abs(x - y) for x, y in bias]))
+        mae = [abs(errors[a][1] - errors[b][1]) for a, b in pairs]
+        assert float(here.sel(measure="error")) == pytest.approx(np.mean(mae))
+        largest: dict[tuple[str, ...], float] = {}
+        for (a, _), move in zip(pairs, mae, strict=True):
+            setting = a[:f] + a[f + 1 :]
+            largest[setting] = max(largest.get(setting, 0), move)
+        change = found.data.sel(factor=factor, change="error")
+        assert float(change["average_of_max"]) == pytest.approx(np.mean(list(largest.values())))
+        assert float(change["max_of_max"]) == pytest.approx(max(mae))
+        moved = []
+        for a, b in combinations(levels, 2):
+
+            def at(level: str, setting: tuple[str, ...], f: int = f) -> tuple[str, ...]:
+                return (*setting[:f], level, *setting[f:])
+
+            settings = [s for s in {d[:f] + d[f + 1 :] for d in errors} if at(a, s) in errors and at(b, s) in errors]
+            ranks = [ss.rankdata([-errors[at(level, s)][2] for s in settings]) for level in (a, b)]
+            moved.append(np.abs(ranks[0] - ranks[1]).mean())
+        assert float(here.sel(measure="best")) == pytest.approx(np.mean(moved))
+
+
+def test_relabelling_keeps_items_and_settings_and_is_seen_by_the_errors() -> None:
+    data = planted(30)
+    grid = make_grid(data, factors=FACTORS, human="gold")
+    contrast = contrast_of(grid, 2)
+    null = null_errors(grid.values[0], data["gold"].to_numpy(), contrast, permutations=40, rng=np.random.default_rng(0))
+    bias = (grid.values[0] - data["gold"].to_numpy()[:, None]).mean(0)
+    # The mean over a setting's levels does not move; single designs do, around it.
+    np.testing.assert_allclose(null[:, contrast.table, 0].mean(1), np.tile(bias[contrast.table].mean(0), (40, 1)))
+    assert null[:, :, 0].std(0).min() > 0.01
+    one = null_errors(
+        grid.values[0], data["gold"].to_numpy(), contrast_of(grid, 0), permutations=1, rng=np.random.default_rng(1)
+    )
+    rows = grid.values[0]
+    # Errors of unpermuted scores through the same code: levels that cannot be exchanged.
+    single = contrast_of(grid.keep([0]), 0)
+    kept = null_errors(rows[:, [0]], data["gold"].to_numpy(), single, permutations=1, rng=np.random.default_rng(1))
+    gap = rows[:, 0] - data["gold"].to_numpy()
+    pooled = np.concatenate([rows[:, 0], data["gold"].to_numpy()]).var(ddof=1)
+    np.testing.assert_allclose(kept[0, 0], [gap.mean(), np.abs(gap).mean(), 1 - (gap**2).mean() / (2 * pooled)])
+    assert one.shape == (1, 36, 3)
+
+
+def test_a_planted_factorial_is_recovered() -> None:
+    """Known effects: model, detail, and the scale -3-3 on toxicity alone.
+
+    A design's bias has standard error .5/sqrt(200) = .035 within a task, a mean over 36 or more pairs less: .06 is
+    beyond 4 standard errors of `size` where the effect is large against noise. A choice without effect has p uniform on
+    1/200 .. 1: below .01 in one of a hundred seeds; this seed is fixed. An effect of .1 would be seen (p = .005).
+    """
+    found = factor_effects(planted(), factors=FACTORS, by="task", permutations=199)
+    size = found["size"].estimate
+    of_models = np.mean([abs(a - b) for a, b in combinations(MODEL_BIAS, 2)])
+    for task in ("sentiment", "toxicity"):
+        assert float(size.sel(task=task, factor="model")) == pytest.approx(of_models, abs=0.06)
+        assert float(size.sel(task=task, factor="detail")) == pytest.approx(0.2, abs=0.06)
+        assert float(found["size"].pvalue.sel(task=task, factor="model")) == 0.005
+    assert float(size.sel(task="toxicity", factor="scale")) == pytest.approx(1 / 3, abs=0.06)
+    assert float(found["size"].pvalue.sel(task="toxicity", factor="scale")) == 0.005
+    nothing = found["size"].sel(task="sentiment", factor="scale")
+    assert float(nothing.pvalue) > 0.01
+    assert float(nothing.estimate) == pytest.approx(float(nothing.without_effect), abs=0.02)
+    assert float(found["direction"].estimate.sel(task="sentiment", factor="scale")) < 0.2
+    # The level that drives the scale's impact on toxicity is named, and no level of the scale on sentiment is.
+    driven = [row for row in found.tables[3].rows if row[1] == "scale -3-3" and row[2] == "scale"]
+    assert [row[0] for row in driven] == ["toxicity"]
+    assert float(driven[0][6]) < 0.06  # type: ignore[arg-type]
+    with_and_without = judge_designs(planted(), factors=FACTORS, by="task", without={"scale": "-3-3"}, draws=0)
+    moved = {(row[0], row[1], row[2]): row[-1] for row in with_and_without.tables[1].rows}
+    assert moved["model", "m4", "toxicity"] == "changes"
+    assert moved["detail", "base", "sentiment"] == ""
+    with pytest.raises(InputError, match="no level"):
+        judge_designs(planted(20), factors=FACTORS, without={"scale": "0-9"}, draws=0)
+
+
+def test_tests_keep_their_level_where_no_choice_matters() -> None:
+    """200 data sets without any effect: p below .05 in a share within 4 standard errors of .05 (.0616).
+
+    The chance of a false failure is below 1e-4; a test that rejects 15 % of the time would be seen with certainty.
+    """
+    rng = np.random.default_rng(11)
+    human = np.full(25, 4.0)
+    data = xr.Dataset({"score": (("model", "item"), np.ones((3, 25))), "gold": ("item", human)})
+    contrast = contrast_of(make_grid(data, factors=["model"], human="gold"), 0)
+    low = 0
+    for _ in range(200):
+        score = rng.normal(4, 1, (25, 3))
+        found = impacts(read_errors(error_columns(score, human).sum(0)), contrast)
+        null = impacts(null_errors(score, human, contrast, permutations=59, rng=rng), contrast)
+        low += (1 + (null[:, 1] >= found[1]).sum()) / 60 <= 0.05
+    assert abs(low / 200 - 0.05) < 0.0616
+
+
+# Binary tasks ---------------------------------------------------------------------------------------------------------
+
+
+def test_binary_numbers_equal_counting() -> None:
+    rng = np.random.default_rng(2)
+    verdict = rng.integers(0, 3, (50, 3, 2))  # class 2 is ⊥
+    right = rng.integers(0, 2, 50)
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail", "model"), verdict)},
+        coords={"class": ["FALSE", "TRUE", "⊥"], "detail": DETAILS, "model": ["a", "b"],
+                "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )  # fmt: skip
+    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=0, permutations=50)
+    pooled = {}
+    for k, detail in enumerate(DETAILS):
+        errors = [0, 0, 0]
+        for m, model in enumerate(["a", "b"]):
+            said = verdict[:, k, m]
+            accepts, rejects = int(((said == 1) & (right == 0)).sum()), int(((said == 0) & (right == 1)).sum())
+            here = found[{"detail": detail, "model": model}]
+            assert float(here.estimate.sel(measure="accuracy")) == pytest.approx(np.mean(said == right))
+            assert float(here.estimate.sel(measure="leniency")) == pytest.approx(accepts / (accepts + rejects))
+            assert float(here.n_errors) == accepts + rejects
+            assert float(here.n_invalid) == (said == 2).sum()
+            errors = [errors[0] + accepts, errors[1] + rejects, errors[2] + int((said == right).sum())]
+        pooled[detail] = (errors[2] / 100, errors[0] / (errors[0] + errors[1]))
+    impact = found.data.sel(choice="detail")
+    for what, at in (("accuracy", 0), ("leniency", 1)):
+        moves = [abs(a[at] - b[at]) for a, b in combinations(pooled.values(), 2)]
+        assert float(impact["impact_average"].sel(impact=what)) == pytest.approx(np.mean(moves))
+        assert float(impact["impact_largest"].sel(impact=what)) == pytest.approx(max(moves))
+    switch = [np.mean(verdict[:, i] != verdict[:, k]) for i, k in combinations(range(3), 2)]
+    assert float(impact["impact_average"].sel(impact="switch")) == pytest.approx(np.mean(switch))
+    row = next(row for row in found.tables[2].rows if row[1] == "long")
+    before, after = verdict[:, 0], verdict[:, 2]
+    expected = [np.mean(before != after), np.mean((before == 0) & (after == 1)), np.mean((before == 1) & (after == 0))]
+    assert row[-3:] == pytest.approx(expected)
+    grid = make_binary_grid(cube, factors=["detail", "model"], accept="TRUE", gold="gold", by=None, incomplete="common")
+    tests = mcnemar_pairs(grid, 0, choice_of(grid, 1, 0))[0]
+    ok = verdict == right[:, None, None]
+    assert tests.tolist() == [mcnemar(int((~ok[:, k, 0] & ok[:, k, 1]).sum()), int((ok[:, k, 0] & ~ok[:, k, 1]).sum()))
+                              for k in range(3)]  # fmt: skip
+
+
+def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> None:
+    rng = np.random.default_rng(4)
+    right = np.arange(300) % 2
+    flip = rng.random((300, 2, 3, 4)) < np.where(right == 0, 0.15, 0.05)[:, None, None, None]
+    verdict = np.where(flip, 1 - right[:, None, None, None], right[:, None, None, None])
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail", "model", "repeat"), verdict)},
+        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )
+    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=100, permutations=99)
+    table = {row[0]: row for row in found.tables[1].rows}
+    # Calls of a design are independent here: it switches against itself as often as against another design.
+    for choice in ("detail", "model"):
+        assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.02)  # type: ignore[arg-type]
+    wrong = flip.mean((1, 2, 3))
+    expected = wrong[right == 0].sum() / wrong.sum()
+    levels = [row for row in found.tables[0].rows if row[0] == "detail"]
+    assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.01)  # type: ignore[arg-type]
+    for wrong_request in ({"accept": "MAYBE"}, {"reference": {"detail": "x"}}, {"reference": {"size": "x"}}):
+        with pytest.raises(InputError):
+            binary_designs(cube, **{"factors": ["detail", "model"], "accept": "TRUE", **wrong_request})  # type: ignore
+    with pytest.raises(CubeError, match="no right answers"):
+        binary_designs(cube.drop_vars("gold"), factors=["detail"], accept="TRUE")
+
+
+# Variance and ensembles -----------------------------------------------------------------------------------------------
+
+
+def test_sources_of_variance_are_those_of_the_generic_decomposition() -> None:
+    rng = np.random.default_rng(3)
+    rows = [
+        {"q": q, "detail": d, "model": m, "run": r, "score": str(int(np.clip(round(3 + k + rng.normal()), 1, 7)))}
+        for q in range(30) for d in DETAILS for k, m in enumerate(("a", "b")) for r in range(3)
+    ]  # fmt: skip
+    facets = [so.Facet("detail", "random"), so.Facet("model", "random")]
+    cube = so.make_cube(rows, item="q", facets=facets, repeat="run", verdict="score", classes=list("1234567"))
+    theirs = so.decompose(cube, kernel="interval")
+    ours = dominant_source(cube, factors=["detail", "model"], draws=0)
+    for name in ("call", "detail", "model", "detail:model", "total"):
+        assert float(ours["variance"].estimate.sel(component=name)) == pytest.approx(theirs[name].estimate, abs=1e-10)
+
+
+def test_planted_variances_are_recovered_and_the_dominant_source_named() -> None:
+    """Levels of model have variance .173, of detail .03, noise .25; the last interaction holds the noise (one call)."""
+    data = planted(wide=0.0)
+    found = dominant_source(data, factors=FACTORS, draws=200)
+    variance = found["variance"].estimate
+    # Standard errors over 400 items are below .004: beyond 4 of them with probability 6e-5.
+    assert float(variance.sel(component="model")) == pytest.approx(MODEL_BIAS.var(ddof=1), abs=0.016)
+    assert float(variance.sel(component="detail")) == pytest.approx(DETAIL_BIAS.var(ddof=1), abs=0.016)
+    assert float(variance.sel(component="scale")) == pytest.approx(0, abs=0.016)
+    assert float(variance.sel(component="detail:scale:model")) == pytest.approx(0.25, abs=0.016)
+    assert np.isnan(float(variance.sel(component="call")))
+    assert "stands with the interaction" in str(found["variance"].reason.sel(component="call").item())
+    share = found["share"].estimate.sel(component=["detail", "scale", "model"])
+    assert str(share["component"][int(np.argmax(share.to_numpy()))].item()) == "model"
+    assert float(found.data["wide"].sel(component="model")) == pytest.approx(MODEL_BIAS.var(ddof=1), abs=0.016)
+    mixed = planted(noise=0.1)  # the scale moves half of the items by .5: partly the same for all
+    scale = dominant_source(mixed, factors=FACTORS, draws=0)
+    effect = np.array([0, 0.5, 0]).var(ddof=1)
+    assert float(scale["variance"].estimate.sel(component="scale")) == pytest.approx(effect / 2, abs=0.004)
+    assert float(scale.data["wide"].sel(component="scale")) == pytest.approx(effect / 4, abs=0.004)
+    holed = planted(10)
+    holed["score"][0, 0, 0] = np.nan
+    with pytest.raises(CubeError, match="fully crossed"):
+        dominant_source(holed, factors=FACTORS)
+
+
+def test_ensembles_equal_every_team_by_hand() -> None:
+    data = planted(30).isel(scale=[0, 1])
+    found = ensembles(data, factors=FACTORS, vary=["model"], sizes=[2, 3])
+    bias = {
+        labels: float((map_scale(data["score"].sel(dict(zip(FACTORS, labels, strict=True))), BOUNDS[labels[1]])
+                       - data["gold"]).mean())
+        for labels in product(DETAILS, SCALES[:2], MODELS)
+    }  # fmt: skip
+    single = np.mean([abs(x) for x in bias.values()])
+    for size in (2, 3):
+        for strategy in ("fixed", "free"):
+            teams = [
+                [bias[design] for design in team]
+                for team in combinations(bias, size)
+                if len({d[2] for d in team}) == size and (strategy == "free" or len({d[:2] for d in team}) == 1)
+            ]
+            mean = np.mean([abs(np.mean(team)) for team in teams])
+            here = found.data.sel(vary="model", strategy=strategy, members=size)
+            assert float(here["estimate"].sel(measure="bias")) == pytest.approx(mean)
+            assert float(here["estimate"].sel(measure="reduction")) == pytest.approx(1 - mean / single)
+            assert int(here["n_ensembles"]) == len(teams)
+    drawn = ensembles(data, factors=FACTORS, vary=["model"], sizes=[3], most=500, seed=2)
+    here = drawn.data.sel(vary="model", strategy="free", members=3)
+    whole = float(found.data["estimate"].sel(vary="model", strategy="free", members=3, measure="bias"))
+    # The Monte Carlo error is stated: beyond 4 of it with probability 6e-5.
+    assert not bool(here["complete"])
+    assert abs(float(here["estimate"].sel(measure="bias")) - whole) < 4 * float(here["mcse"])
+    with pytest.raises(InputError):
+        ensembles(data, factors=FACTORS, sizes=[1])
+    with pytest.raises(InputError):
+        ensembles(data, factors=FACTORS, vary=["effort"])
+
+
+def test_drawn_teams_have_equal_chances_whatever_the_pools() -> None:
+    pools = [np.array([0]), np.array([1, 2, 3]), np.array([4, 5])]
+    every = [team for a, b in combinations(pools, 2) for team in product(a.tolist(), b.tolist())]
+    drawn = _drawn(pools, 2, 11_000, np.random.default_rng(0))
+    counts = [int((drawn == team).all(1).sum()) for team in every]
+    assert sum(counts) == 11_000
+    # Chi-square with 10 degrees of freedom: above 35.6 with probability 1e-4.
+    assert ss.chisquare(counts).statistic < 35.6
+
+
+# Real data ------------------------------------------------------------------------------------------------------------
+
+
+def test_hanna_designs_with_failed_judgements_set_aside(data_dir: Path) -> None:
+    """5 judges x 4 prompts on coherence, 11 systems x 96 stories, against the mean of three people."""
+    csv.field_size_limit(10**8)
+    with open(data_dir / "hanna" / "scores.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    judges = ("Beluga-13B", "OrcaPlatypus", "Mistral-7B", "Llama-13B", "ChatGPT")
+    score = [[[x for row in rows for x in ast.literal_eval(row[f"{j} CH {p}"])] for p in range(1, 5)] for j in judges]
+    human = np.mean([[x for row in rows for x in ast.literal_eval(row[f"Human {k} CH"])] for k in (1, 2, 3)], axis=0)
+    data = xr.Dataset({"score": (("judge", "prompt", "item"), np.array(score)), "gold": ("item", human)},
+                      coords={"judge": list(judges), "prompt": list("1234")})  # fmt: skip
+    asked = {"factors": ["judge", "prompt"], "to": (1, 5)}
+    shipped = judge_designs(data, **asked, draws=0)  # type: ignore[arg-type]
+    clean = judge_designs(data, **asked, scales=(1, 5), incomplete="available", draws=0)  # type: ignore[arg-type]
+    below = (np.array(score) < 1).sum()
+    assert below > 0
+    assert f"{below} scores outside their scale" in str(clean)
+    for j, judge in enumerate(judges):
+        for p in range(4):
+            kept = np.array(score[j][p]) >= 1
+            here = clean[{"judge": judge, "prompt": str(p + 1)}]
+            assert int(here.n_items) == kept.sum()
+            gap = np.array(score[j][p])[kept] - human[kept]
+            assert float(here.estimate.sel(measure="bias")) == pytest.approx(gap.mean(), abs=1e-12)
+    assert float(np.abs(clean["mae"].estimate - shipped["mae"].estimate).max()) > 0.01
+    found = factor_effects(data, **asked, scales=(1, 5), permutations=19)  # type: ignore[arg-type]
+    size = found["size"].estimate
+    assert float(size.sel(factor="judge")) > float(size.sel(factor="prompt")) > 0.05
+    sources = dominant_source(data, factors=["judge", "prompt"], scales=(1, 5), to=(1, 5), draws=0)
+    share = sources["share"].estimate
+    assert float(share.sel(component="judge")) > float(share.sel(component="prompt"))
+    assert studies.SCALES["1-7"] == (1, 7)
