@@ -23,6 +23,7 @@ from secondorder._canon import join_key
 __all__ = [
     "Column",
     "Rows",
+    "as_numbers",
     "column_of_texts",
     "column_of_values",
     "natural_order",
@@ -93,6 +94,8 @@ class Rows:
 
 
 _DIGITS = re.compile("([0-9]+)")
+_WHOLE = re.compile("-?(?:0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _natural_key(label: str) -> tuple[list[Any], str]:
@@ -103,6 +106,25 @@ def _natural_key(label: str) -> tuple[list[Any], str]:
         digits = parts[position].lstrip("0")
         parts[position] = (len(digits), digits)
     return parts, label
+
+
+def as_numbers(labels: Sequence[str]) -> NDArray[Any]:
+    """Texts as whole numbers or floats where every one is a number as programs write it; else as they are.
+
+    An empty text among numbers is NaN. ``007`` is no number: it is not what ``str(7)`` writes.
+
+    Examples
+    --------
+    >>> as_numbers(["12", "-3"]), as_numbers(["1.5", ""]), as_numbers(["007", "8"])
+    (array([12, -3]), array([1.5, nan]), array(['007', '8'], dtype=object))
+    """
+    if labels and all(_WHOLE.fullmatch(label) for label in labels):
+        return np.array([int(label) for label in labels], dtype=np.int64)
+    if any(labels) and all(not label or _NUMBER.fullmatch(label) for label in labels):
+        return np.array([float(label) if label else np.nan for label in labels], dtype=np.float64)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = list(labels)
+    return array
 
 
 def natural_order(labels: Sequence[str]) -> IntArray:

@@ -52,6 +52,7 @@ def new_cube(
     reason: NDArray[np.integer[Any]] | None = None,
     stratum: Sequence[str] | None = None,
     gold: Sequence[str] | None = None,
+    coords: Mapping[str, NDArray[Any]] | None = None,
     calls: Mapping[str, NDArray[Any]] | None = None,
     soft: NDArray[np.floating[Any]] | None = None,
     attributes: Mapping[str, Any] | None = None,
@@ -73,6 +74,8 @@ def new_cube(
         codes say (valid, ⊥ as ``declared``, no completion as ``absent``).
     stratum, gold : sequence of str, optional
         One per item.
+    coords : mapping of str to array, optional
+        Further properties of the items, labels or numbers.
     calls : mapping of str to array, optional
         Further variables of the shape of `verdict`, such as ``latency_ms``.
     soft : array of float, optional
@@ -120,11 +123,12 @@ def new_cube(
         variables[name] = (dims, values)
     if soft is not None:
         variables["soft"] = ((*dims, CLASS), soft.astype(np.float64, copy=False))
-    coords = {name: (name, labels_array(names)) for name, names in labels.items()}
-    coords[CLASS] = (CLASS, labels_array(classes))
+    named = {name: (name, labels_array(names)) for name, names in labels.items()}
+    named[CLASS] = (CLASS, labels_array(classes))
     for name, of_items in (("stratum", stratum), ("gold", gold)):
         if of_items is not None:
-            coords[name] = (ITEM, labels_array(of_items))
+            named[name] = (ITEM, labels_array(of_items))
+    named.update({name: (ITEM, values) for name, values in (coords or {}).items()})
     attrs = {
         "schema": CUBE_SCHEMA,
         "facets": {facet.name: _without_name(facet) for facet in facets},
@@ -132,7 +136,7 @@ def new_cube(
     }
     attrs = {name: value if isinstance(value, str) else _as_json(value) for name, value in attrs.items()}
     try:
-        cube = xr.Dataset(variables, coords=coords, attrs=attrs)
+        cube = xr.Dataset(variables, coords=named, attrs=attrs)
     except ValueError as fault:
         raise CubeError(
             f"the parts do not fit together ({fault})",

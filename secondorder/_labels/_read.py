@@ -30,6 +30,7 @@ def read_table(
     missing: str | Sequence[str] = (),
     stratum: str | None = None,
     gold: str | None = None,
+    coords: str | Sequence[str] = (),
     by: str | Sequence[str] | None = None,
     where: str | Sequence[str] = (),
     number_repeats: bool = False,
@@ -62,6 +63,9 @@ def read_table(
         ``""`` is the empty cell. The label ``⊥`` is always invalid.
     stratum, gold : str, optional
         Columns that are constant within an item; `gold` in the words of `classes`, empty where there is none.
+    coords : str or sequence of str
+        Further columns that are constant within an item, which become coordinates of the items: a task, a length, a
+        system. A column of numbers is read as numbers, an empty cell among them as NaN.
     by : str or sequence of str, optional
         Columns that separate groups, such as ``judge``: the cube gets a dimension of that name (joined by ``:``).
     where : str or sequence of str
@@ -111,6 +115,7 @@ def read_table(
         missing=missing,
         stratum=stratum,
         gold=gold,
+        coords=coords,
         by=by,
         where=where,
         number_repeats=number_repeats,
@@ -132,6 +137,7 @@ def make_cube(
     missing: str | Sequence[str] = (),
     stratum: str | None = None,
     gold: str | None = None,
+    coords: str | Sequence[str] = (),
     by: str | Sequence[str] | None = None,
     where: str | Sequence[str] = (),
     number_repeats: bool = False,
@@ -146,7 +152,8 @@ def make_cube(
     Parameters
     ----------
     rows : DataFrame or iterable of mappings
-    item, facets, repeat, verdict, classes, invalid, missing, stratum, gold, by, where, number_repeats, random, weights
+    item, facets, repeat, verdict, classes, invalid, missing, stratum, gold, coords, by, where, number_repeats, random,
+    weights
         As for :func:`read_table`.
 
     Returns
@@ -177,6 +184,7 @@ def make_cube(
         missing=missing,
         stratum=stratum,
         gold=gold,
+        coords=coords,
         by=by,
         where=where,
         number_repeats=number_repeats,

@@ -38,6 +38,7 @@ class Roles:
     by: tuple[str, ...]
     stratum: str | None
     gold: str | None
+    coords: tuple[str, ...]
     where: tuple[Condition, ...]
     classes: tuple[str, ...] | None
     invalid: tuple[str, ...]
@@ -51,7 +52,7 @@ class Roles:
     def columns(self) -> list[str]:
         """Every column that is read, once."""
         named = [*self.item, *(facet.name for facet in self.facets), self.repeat, self.verdict, *self.by]
-        named += [self.stratum, self.gold, *(condition.column for condition in self.where)]
+        named += [self.stratum, self.gold, *self.coords, *(condition.column for condition in self.where)]
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def as_words(self) -> dict[str, Any]:
@@ -64,6 +65,7 @@ class Roles:
             "by": list(self.by),
             "stratum": self.stratum,
             "gold": self.gold,
+            **({"coords": list(self.coords)} if self.coords else {}),
         }
 
 
@@ -78,6 +80,7 @@ def declare(
     missing: str | Sequence[str],
     stratum: str | None,
     gold: str | None,
+    coords: str | Sequence[str],
     by: str | Sequence[str] | None,
     where: str | Sequence[str],
     number_repeats: bool,
@@ -113,6 +116,7 @@ def declare(
         by=() if by is None else _names(by, "by"),
         stratum=stratum,
         gold=gold,
+        coords=_names(coords, "coords"),
         where=tuple(_condition(text) for text in _names(where, "where")),
         classes=None if classes is None else _classes(classes),
         invalid=_names(invalid, "invalid"),
@@ -198,7 +202,15 @@ def _check_columns(roles: Roles) -> None:
                 place="columns",
                 remedy="rename the column: a cube uses that name itself, or cannot store a '/' in it",
             )
-    for role, column in (("stratum", roles.stratum), ("gold", roles.gold)):
+    for name in roles.coords:
+        if name in RESERVED_NAMES or "/" in name or roles.coords.count(name) > 1:
+            raise TableError(
+                f"a coordinate cannot be called {name!r}",
+                place="coords",
+                remedy="name each column once; rename it where a cube uses that name itself",
+            )
+    properties = [("stratum", roles.stratum), ("gold", roles.gold), *(("a coordinate", name) for name in roles.coords)]
+    for role, column in properties:
         if column is not None and uses.get(column, "item") != "item":
             raise TableError(
                 f"column {column!r} is both {uses[column]} and {role}",

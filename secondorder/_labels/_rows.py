@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from secondorder._design import Facet
 from secondorder._labels._attributes import Parent
 from secondorder._labels._checks import INVALID, NO_COMPLETION, NOT_CALLED, VALID
-from secondorder._labels._columns import Column, IntArray, Rows, natural_order, shown, stack
+from secondorder._labels._columns import Column, IntArray, Rows, as_numbers, natural_order, shown, stack
 from secondorder._labels._cube import new_cube, smallest_int
 from secondorder._labels._roles import Condition, Roles
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT
@@ -70,6 +70,7 @@ def cube_of_rows(rows: Rows, roles: Roles) -> xr.Dataset:
         reason=reason,
         stratum=_property(kept, roles.stratum, "stratum", items),
         gold=_gold(kept, roles, items),
+        coords={name: as_numbers(_property(kept, name, "coordinate", items) or []) for name in roles.coords},
         attributes={
             **({"by": list(roles.by)} if roles.by else {}),
             "classes_declared": roles.classes is not None,
