@@ -191,7 +191,7 @@ def test_a_missing_call_neither_erases_nor_vanishes() -> None:
     group = result.groups[0]
     assert group.items == ("2",)
     assert [entry["item"] for entry in group.items_dropped] == ["1"]
-    assert "1 items dropped" in str(result)
+    assert "1 item dropped" in str(result)
 
 
 def test_transport_failure_is_not_an_invalid_verdict() -> None:

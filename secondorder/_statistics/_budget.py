@@ -202,10 +202,12 @@ class Budget:
                 (p.goal, p.items, *([p.levels] if named else []), p.repeats, p.calls, p.component, p.se, p.inflation)
                 for p in self.plans
             )
-            found.append(Table("Designs", columns, rows))
+            found.append(Table("Designs", columns, rows, self.notes))
         grid = self.to_dataset()
         shown = [r for r in SHOWN_REPEATS if r in grid["repeats"].values]
-        for name in self.components:
+        # With designs asked for, the grid of what they are about; without, everything.
+        asked = [name for name in self.components if any(plan.component == name for plan in self.plans)]
+        for name in asked or self.components:
             rows_of = []
             for k in self._shown_sizes():
                 part = grid.se.sel(component=name) if k is None else grid.se.sel(component=name, levels=k)
@@ -214,7 +216,7 @@ class Budget:
                     rows_of.append((*(() if k is None else (k,)), int(n), *values))
             first = () if self.facet is None else (self.facet,)
             heads = (*first, "items", *(f"R = {r}" for r in shown))
-            notes = self.notes if name == self.components[-1] else ()
+            notes = self.notes if not self.plans and name == self.components[-1] else ()
             found.append(Table(f"SE of {name}", heads, tuple(rows_of), notes))
         return tuple(found)
 

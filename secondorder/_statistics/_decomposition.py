@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Decomposition", "compare"]
 
+FEW_ITEMS = 10
+"""Below this many items a table says that its bands over items are hardly more than a guess."""
+
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
@@ -288,10 +291,13 @@ class Decomposition:
             f"{len(group.items)} items{' x ' if facets else ''}{facets} x {calls} calls; "
             f"{group.n_calls} completed, {invalid}, {group.n_missing} missing"
         )
-        notes = [f"lower, upper: {band}; kernel {settings.kernel}, pairs {settings.pairs}"]
+        strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
+        notes = [f"lower, upper: {band}{strata}; kernel {settings.kernel}, pairs {settings.pairs}"]
+        if len(group.items) < FEW_ITEMS:
+            notes.append(f"{len(group.items)} items: a band over items is wide, and may reach beyond what is possible")
         if group.items_dropped:
             notes.append(
-                f"{len(group.items_dropped)} items dropped: "
+                f"{len(group.items_dropped)} {'item' if len(group.items_dropped) == 1 else 'items'} dropped: "
                 + "; ".join(f"{entry['item']} ({entry['reason']})" for entry in group.items_dropped[:3])
                 + (" …" if len(group.items_dropped) > 3 else "")
             )

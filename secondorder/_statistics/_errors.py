@@ -44,7 +44,7 @@ def group_errors(group: Group, covers: Covers) -> ItemErrors:
     random = [name for name, size in zip(group.design.names, group.design.populations, strict=True) if size is not None]
     if len(random) != 1:
         reason = (
-            "no facet is random: its levels are the whole target"
+            "no facet is random, so the levels are the whole target (declare a sample of levels with --random)"
             if not random
             else f"facets {', '.join(random)} are random: errors over levels are known for one random facet"
         )

@@ -176,7 +176,11 @@ def _means(coefficients: Planning, weights: Floats | None = None) -> tuple[Float
 def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any]) -> Budget:
     result = pilot if isinstance(pilot, Decomposition) else decompose(pilot, **declaration)
     if len(result.groups) != 1:
-        raise InputError(f"the pilot has {len(result.groups)} groups", place="budget", remedy="select one judge first")
+        raise InputError(
+            f"the pilot has {len(result.groups)} groups",
+            place="budget",
+            remedy="select one: --where COL=VALUE, or decomposition.select(…)",
+        )
     group: Group = result.groups[0]
     random = _random_facet(group.design, group.settings.pairs)
     if any(group.reasons) or group.repeats[0] < 4 or group.calls.soft is not None:
@@ -195,6 +199,16 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
     between, notes = _not_negative(spread - noise, group.names, "between items")
     if len(group.items) == 1:
         notes += ("one item: nothing is known of the variance between items, taken as 0",)
+    negative = [
+        name
+        for name, part in zip(group.names, np.stack(_means(raw)).min(0), strict=True)
+        if part < -1e-12 * group.scale
+    ]
+    if negative:
+        notes += (
+            f"the pilot cannot tell a part of the call variance from zero for {', '.join(negative)} (its unbiased "
+            "estimate is negative): standard errors far from the pilot's own repeats are not to be trusted there",
+        )
     if least < most:
         notes += (f"cells of the pilot hold {least} to {most} calls; planned for the same number in every cell",)
     harmonic = 1 / float((1 / np.asarray(cells.n, dtype=np.float64)).mean())

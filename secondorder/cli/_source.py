@@ -64,7 +64,10 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
             )
         from secondorder._labels._files import open_cube
 
-        return open_cube(path / "cube.nc" if path.is_dir() and path.suffix not in CUBES else path)
+        run = run_of(source)
+        return open_cube(run.cube if run is not None else path)
+    if path.suffix == ".toml" and (run := run_of(source)) is not None:
+        return open_source(str(run.cube), columns)
     return _read(source, columns)
 
 

@@ -17,6 +17,8 @@ Kind = Literal["simulations", "validation"]
 T = TypeVar("T")
 
 SHIPPED = Path(__file__).resolve().parents[1] / "_shipped"
+CHECKOUT = Path(__file__).resolve().parents[2]
+"""Where the declarations lie when the package is installed from a checkout (``pip install -e``)."""
 
 
 def declarations(kind: Kind) -> dict[str, Path]:
@@ -28,7 +30,7 @@ def declarations(kind: Kind) -> dict[str, Path]:
         Also the name of the local folder, beside which the command runs.
     """
     found: dict[str, Path] = {}
-    for folder in (Path(kind), SHIPPED / kind):
+    for folder in (Path(kind), SHIPPED / kind, CHECKOUT / kind):
         for path in sorted(folder.glob("*.py")):
             if not path.name.startswith("_"):
                 found.setdefault(path.stem, path)
