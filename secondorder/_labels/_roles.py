@@ -12,7 +12,7 @@ from secondorder._labels._cube import RESERVED_NAMES
 from secondorder._schema import BOTTOM
 from secondorder.errors import DesignError, TableError
 
-__all__ = ["Condition", "Roles", "declare"]
+__all__ = ["Condition", "Roles", "conditions", "declare"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def declare(
         stratum=stratum,
         gold=gold,
         coords=_names(coords, "coords"),
-        where=tuple(_condition(text) for text in _names(where, "where")),
+        where=conditions(where),
         classes=None if classes is None else _classes(classes),
         invalid=_names(invalid, "invalid"),
         missing=_names(missing, "missing"),
@@ -166,6 +166,11 @@ def _facets(facets: Any, random: tuple[str, ...], weights: Mapping[str, Mapping[
             )
         )
     return tuple(found)
+
+
+def conditions(where: str | Sequence[str]) -> tuple[Condition, ...]:
+    """Conditions from their texts, ``COLUMN=VALUE`` or ``COLUMN!=VALUE``."""
+    return tuple(_condition(text) for text in _names(where, "where"))
 
 
 def _condition(text: str) -> Condition:

@@ -21,7 +21,7 @@ from secondorder._labels._roles import Condition, Roles
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, REASONS, REPEAT
 from secondorder.errors import TableError
 
-__all__ = ["cube_of_rows"]
+__all__ = ["cube_of_rows", "filtered"]
 
 SHOWN = 5
 """Rows that a message lists before it counts the rest."""
@@ -43,7 +43,7 @@ def cube_of_rows(rows: Rows, roles: Roles) -> xr.Dataset:
     if not rows.size:
         raise TableError("the table has a header and no rows", place=rows.name, remedy="give one row per call")
     _refuse_unstorable(rows)
-    kept = _filtered(rows, roles.where)
+    kept = filtered(rows, roles.where)
     verdict = kept.columns[roles.verdict]
     classes, declared_invalid = _alphabet(kept, verdict, roles)
     axes = _axes(kept, roles)
@@ -110,7 +110,7 @@ def _storable(text: str) -> bool:
         return False
 
 
-def _filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
+def filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
     """The rows on which all conditions hold."""
     if not where:
         return rows

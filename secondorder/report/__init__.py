@@ -1,5 +1,5 @@
 """One HTML file that shows a run: it opens without a network, and computes nothing that the estimates do not hold."""
 
-from secondorder.report._html import report_html
+from secondorder.report._html import report_html, sections_html
 
-__all__ = ["report_html"]
+__all__ = ["report_html", "sections_html"]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from secondorder._labels._results import Table, format_number
+from secondorder._labels._results import Section, Table, format_number
 from secondorder.report._asked import asked_title, headline
 from secondorder.report._sections import sections
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["report_html"]
+__all__ = ["report_html", "sections_html"]
 
 LONGEST_LABEL = 120
 LONGEST_CELL = 300
@@ -41,8 +42,20 @@ def report_html(tree: xr.DataTree) -> str:
     -------
     str
     """
-    template = _environment().get_template("report.html.j2")
-    return template.render(name=cut(asked_title(tree)), headline=cut(headline(tree)), sections=sections(tree))
+    return sections_html(asked_title(tree), headline(tree), sections(tree))
+
+
+def sections_html(name: str, said: str, parts: Mapping[str, Section]) -> str:
+    """Any sections as one HTML document.
+
+    Parameters
+    ----------
+    name, said : str
+        Heading, and one line below it.
+    parts : mapping of str to Section
+        By anchor.
+    """
+    return _environment().get_template("report.html.j2").render(name=cut(name), headline=cut(said), sections=parts)
 
 
 def _environment() -> Environment:

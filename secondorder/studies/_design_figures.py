@@ -50,7 +50,7 @@ def draw_levels(grid: Grid, points: Array) -> Figure:
                     continue
                 y = height[f, k] + 0.22 * (g - (len(groups) - 1) / 2)
                 axes.plot(held, np.full(len(held), y), MARKERS[g], color=COLOURS[g], alpha=0.35, markersize=3)
-                name = " / ".join(group) if f == k == 0 else None
+                name = " / ".join(group) if f == k == measure == 0 else None
                 axes.plot([held.mean()] * 2, [y - 0.2, y + 0.2], color=COLOURS[g], linewidth=2.2, label=name or None)
         axes.set_title(title, fontsize=9)
         _plain(axes)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from secondorder._labels._columns import as_numbers
 from secondorder._schema import ITEM, REPEAT
 from secondorder.errors import TableError
 from secondorder.studies._disagreement import Array
@@ -27,6 +29,7 @@ def make_scores(
     facets: Sequence[str],
     repeat: str | None = None,
     gold: str | None = None,
+    coords: Sequence[str] = (),
 ) -> xr.Dataset:
     """Scores over named dimensions from a long table of numbers.
 
@@ -43,6 +46,8 @@ def make_scores(
         Column of the call within a cell.
     gold : str, optional
         Column of the human score, one per item (and system, where ``system`` is a facet).
+    coords : sequence of str
+        Columns that are constant within an item, which become coordinates of the items: a task, a length, a system.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def make_scores(
 
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame.from_records(list(rows))
     keys = [*facets, item, *((repeat,) if repeat else ())]
-    for name in (*keys, score, *((gold,) if gold else ())):
+    for name in (*keys, score, *((gold,) if gold else ()), *coords):
         if name not in frame.columns:
             raise TableError(
                 f"no column {name!r}", place="rows", remedy=f"columns: {', '.join(map(str, frame.columns))}"
@@ -89,6 +94,7 @@ def make_scores(
     values = np.full(shape, np.nan)
     values.flat[flat] = _numbers(frame[score], score)
     data = xr.Dataset({"score": (dims, values)}, coords={dim: list(levels[dim]) for dim in dims})
+    data = data.assign_coords({name: (ITEM, _constant(frame, name, labels[ITEM], levels[ITEM])) for name in coords})
     if gold is None:
         return data
     across = [dim for dim in ("system", ITEM) if dim in dims]
@@ -99,6 +105,21 @@ def make_scores(
         raise TableError(f"{gold} is not constant within {first}", place="rows", remedy="give one human score for each")
     table = once.first().to_xarray().reindex({dim: list(levels[dim]) for dim in across})
     return data.assign(gold=(across, table.to_numpy()))
+
+
+def _constant(frame: pd.DataFrame, name: str, items: NDArray[Any], levels: Sequence[str]) -> NDArray[Any]:
+    """Value of a column for every item; refused where an item has two."""
+    once = frame[name].groupby(items)
+    if (several := once.nunique(dropna=False) > 1).any():
+        raise TableError(
+            f"{name} is not constant within item {several.idxmax()}",
+            place="rows",
+            remedy="give one value for each item, or make it part of the item's key",
+        )
+    column = once.first().reindex(list(levels))
+    if column.dtype.kind in "iufb":
+        return column.to_numpy()
+    return as_numbers(["" if value is None or value != value else str(value) for value in column])
 
 
 def _numbers(column: pd.Series[Any], name: str) -> Array:

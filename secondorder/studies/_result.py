@@ -78,10 +78,36 @@ class StudyResult:
         wanted = [name for name, array in self.data.data_vars.items() if "measure" in array.dims]
         return self.data[wanted].to_dataframe().reset_index()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: every estimate with its band, and what the tables show; None where there is no number."""
+        rows = [{str(name): _plain(value) for name, value in row.items()} for row in self.to_frame().to_dict("records")]
+        return {
+            "title": self.title,
+            "level": _plain(self.data.attrs.get("level")),
+            "draws": _plain(self.data.attrs.get("draws")),
+            "estimates": rows,
+            "tables": [
+                {
+                    "title": table.title,
+                    "columns": list(table.columns),
+                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
+                    "notes": list(table.notes),
+                }
+                for table in self.tables
+            ],
+            "notes": list(self.notes),
+        }
+
     def section(self) -> Section:
         """The study as plain data for the report; figures are drawn here."""
         drawn = tuple(Figure(item.title, _svg(item.draw()), item.caption) for item in self.figures)
-        return Section(self.title, "\n".join(self.notes), self.tables, drawn)
+        return Section(self.title, "\n\n".join(self.notes), self.tables, drawn)
+
+
+def _plain(value: Any) -> Any:
+    """A number, text or truth value as JSON knows it."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 
 def _svg(figure: Drawing) -> str:
