@@ -109,7 +109,7 @@ def hashed_key(*parts: str | int) -> jax.Array:
     """A key that is a hash of its parts: any seed, any names, and nothing to compile."""
     number = blake2b_64(list(parts))
     words = np.array([number >> 32, number & 0xFFFFFFFF], dtype=np.uint32)
-    key: jax.Array = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    key: jax.Array = jax.random.wrap_key_data(jax.device_put(words), impl="threefry2x32")
     return key
 
 
@@ -118,7 +118,10 @@ def fixed_rows(sampling: Sampling, size: int) -> jax.Array:
     listed = tuple(listed for _, listed, _ in sampling.levels)
     rows = np.arange(sampling.listed_items * math.prod(listed), dtype=np.int32).reshape(-1, *listed)
     shape = (*sampling.shape, size)
-    return jnp.asarray(np.broadcast_to(np.moveaxis(rows, 0, -1)[..., None], shape))
+    spread: jax.Array = jax.device_put(
+        np.ascontiguousarray(np.broadcast_to(np.moveaxis(rows, 0, -1)[..., None], shape))
+    )
+    return spread
 
 
 @compiled("sampling", "size")

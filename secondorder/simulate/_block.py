@@ -78,13 +78,15 @@ class Simulator:
         self.size = replicates_per_block(prepared, methods)
         # Where the law's levels are the design's, cells may differ in calls; drawn levels all have the same number.
         cells = prepared.n.reshape(prepared.sampling.listed_items, -1)[0]
-        self.cell_calls = jnp.asarray(np.resize(cells, prepared.design.n_cells).astype(float))
+        self.cell_calls = jax.device_put(np.resize(cells, prepared.design.n_cells).astype(float))
         self.strata = tuple(map(int, prepared.strata))
+        # Built-in methods have limits over items where every stratum has two or more.
+        self.limited = bool(self.own) or int(np.bincount(prepared.strata).min()) >= 2
         self.stream = (seed, stream)
         self.rows = fixed_rows(prepared.sampling, self.size) if prepared.sampling.is_fixed else None
-        self.weights = jnp.asarray(prepared.weights)
-        self.kernel = jnp.asarray(prepared.kernel)
-        self.truth = jnp.asarray(prepared.truth)
+        self.weights = jax.device_put(prepared.weights)
+        self.kernel = jax.device_put(prepared.kernel)
+        self.truth = jax.device_put(prepared.truth)
 
     @double
     def draw(self, block: int) -> Draw:
@@ -146,11 +148,11 @@ class Simulator:
     def sums(self, block: int, valid: int) -> jax.Array:
         """Sums over the first `valid` replicates of a block: (methods, estimands, sums)."""
         answer = self.estimates(self.draw(block))
-        return block_sums(*answer, self.truth, jnp.asarray(valid))
+        return block_sums(*answer, self.truth, jax.device_put(np.int64(valid)), self.limited)
 
 
 def _on_device(tables: Any) -> Any:
-    return type(tables)(*map(jnp.asarray, tables))
+    return type(tables)(*map(jax.device_put, tables))
 
 
 @compiled("estimands")

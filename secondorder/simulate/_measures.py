@@ -59,8 +59,10 @@ class Measured(NamedTuple):
     mcse: Array
 
 
-@compiled()
-def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, valid: Any) -> jax.Array:
+@compiled("limited")
+def block_sums(
+    value: Any, lower: Any, upper: Any, reject: Any, truth: Any, valid: Any, limited: bool = True
+) -> jax.Array:
     """Sums over the first `valid` replicates of a block.
 
     Parameters
@@ -69,6 +71,8 @@ def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, vali
         By method, estimand and replicate; NaN where there is none. The first method is the reference of ratios.
     truth : array, shape (E,)
     valid : int
+    limited : bool
+        Whether there are any limits or decisions; without them their sums are 0 and take no time.
 
     Returns
     -------
@@ -82,18 +86,23 @@ def block_sums(value: Any, lower: Any, upper: Any, reject: Any, truth: Any, vali
     both = present & jnp.broadcast_to(present[:1], present.shape)
     m2 = jnp.where(both, e**2, 0.0)
     r2 = jnp.where(both, jnp.broadcast_to(e[:1] ** 2, e.shape), 0.0)
-    limited = counted & ~jnp.isnan(lower) & ~jnp.isnan(upper)
-    width = jnp.where(limited, upper - lower, 0.0)
-    decided = counted & ~jnp.isnan(reject)
     terms = {
         "replicates": counted, "values": present, "e1": e, "e2": e**2, "e3": e**3, "e4": e**4,
         "negative": present & (value < NEGATIVE),
         "pairs": both, "m2": m2, "r2": r2, "m4": m2**2, "r4": r2**2, "m2r2": m2 * r2,
-        "limits": limited, "missed_low": limited & (upper < target), "missed_high": limited & (lower > target),
-        "width1": width, "width2": width**2,
-        "decisions": decided, "rejections": decided & (reject > 0),
     }  # fmt: skip
-    return jnp.stack([terms[name].astype(jnp.float64).sum(-1) for name in SUMS], axis=-1)
+    if limited:
+        held = counted & ~jnp.isnan(lower) & ~jnp.isnan(upper)
+        width = jnp.where(held, upper - lower, 0.0)
+        decided = counted & ~jnp.isnan(reject)
+        terms |= {
+            "limits": held, "missed_low": held & (upper < target), "missed_high": held & (lower > target),
+            "width1": width, "width2": width**2,
+            "decisions": decided, "rejections": decided & (reject > 0),
+        }  # fmt: skip
+    nothing = jnp.zeros(value.shape[:2], dtype=jnp.float64)
+    sums = [terms[name].astype(jnp.float64).sum(-1) if name in terms else nothing for name in SUMS]
+    return jnp.stack(sums, axis=-1)
 
 
 def measures_from(sums: Array, truth: Array) -> dict[str, Measured]:
