@@ -1,6 +1,7 @@
 """The public names of :mod:`secondorder.acquire`."""
 
 from ._admission import Policy as Policy
+from ._gate import gate_signals as gate_signals
 from ._items import Item as Item
 from ._items import read_items as read_items
 from ._judge import Fault as Fault
@@ -20,6 +21,7 @@ from ._load import load_spec as load_spec
 from ._load import spec_from_manifest as spec_from_manifest
 from ._manifest import compare_manifests as compare_manifests
 from ._manifest import manifest_bytes as manifest_bytes
+from ._manifest import prompt_texts as prompt_texts
 from ._outcome import outcome_of as outcome_of
 from ._outcome import reread as reread
 from ._plan import Plan as Plan

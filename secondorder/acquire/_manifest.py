@@ -16,11 +16,11 @@ from secondorder.acquire._facets import facet_levels, facet_weights
 from secondorder.acquire._gate import gate_signals
 from secondorder.acquire._items import Item
 from secondorder.acquire._parsers import parser_version
-from secondorder.acquire._prompts import Prompt, Template
+from secondorder.acquire._prompts import Prompt, Template, build_prompts
 from secondorder.acquire._spec import AuditSpec, GateSpec
 from secondorder.acquire._strict import shown
 
-__all__ = ["compare_manifests", "describe", "manifest_bytes"]
+__all__ = ["compare_manifests", "describe", "manifest_bytes", "prompt_texts"]
 
 PACE = frozenset({"concurrency", "requests_per_minute", "price", "key_env"})
 """Keys of a judge that say how fast and by whose account its calls are sent, not what is asked."""
@@ -127,6 +127,20 @@ def _item_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     if not lines and list(before) != list(after):
         lines = ["items: their order"]
     return lines
+
+
+def prompt_texts(spec: AuditSpec) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Templates of the wordings, all messages of each in one text, and the answers that each asks for.
+
+    Returns
+    -------
+    texts, answers : dict
+        By prompt.
+    """
+    prompts = build_prompts(spec)
+    texts = {prompt.id: "\n\n".join(message["content"] for message in _shown_messages(prompt)) for prompt in prompts}
+    contracts = {prompt.id: complete(prompt.verdict) for prompt in prompts}
+    return texts, {name: list(one.labels) or list(one.classes) for name, one in contracts.items()}
 
 
 def _shown_messages(prompt: Prompt) -> list[dict[str, str]]:

@@ -31,6 +31,7 @@ COMMANDS = {
     "cube": ("secondorder.cli._audit:cube", "Join a ledger's outcomes to a cube of verdicts."),
     "decompose": ("secondorder.cli._decompose:decompose", "Decompose a table of verdicts, a cube or a run."),
     "report": ("secondorder.cli._audit:report", "Show a run's estimates in one HTML file."),
+    "study": ("secondorder.cli._study:study", "Agreement, lottery, aggregation, gates, designs, paraphrases."),
     "simulate": ("secondorder.cli._simulate:simulate", "Run a simulation study with known truth."),
     "validate": ("secondorder.cli._validate:validate", "Check the claims of this package; keep the evidence."),
     "ledger": ("secondorder.cli._ledger:ledger", "Verify a run's ledger, or export its rows."),

@@ -48,6 +48,8 @@ class Columns:
         Column of the item's stratum.
     gold
         Column of the item's right answer.
+    coord
+        Further column that is constant within an item (a task, a length, a system), kept as a coordinate.
     where
         COL=VALUE or COL!=VALUE: rows to keep (all must hold).
     classes
@@ -68,6 +70,7 @@ class Columns:
     by: Several = None
     stratum: One = None
     gold: One = None
+    coord: Several = None
     where: Several = None
     classes: Annotated[str | None, Parameter(group=MEANING)] = None
     invalid: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
@@ -78,7 +81,7 @@ class Columns:
         from secondorder.cli._source import open_source
 
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        given["facets"], given["weights"] = given.pop("facet"), given.pop("weight")
+        given["facets"], given["weights"], given["coords"] = (given.pop(name) for name in ("facet", "weight", "coord"))
         return open_source(source, given)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["declared_facets", "open_source", "parse_weights", "run_of", "split_classes"]
 
 CUBES = (".nc", ".zarr")
-FLAGS = {"facets": "facet", "weights": "weight"}
+FLAGS = {"facets": "facet", "weights": "weight", "coords": "coord"}
 
 
 def run_of(source: str) -> RunFolder | None:
@@ -96,6 +96,7 @@ def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
         missing=columns["missing"] or [],
         stratum=columns["stratum"],
         gold=columns["gold"],
+        coords=columns.get("coords") or (),
         by=columns["by"],
         where=columns["where"] or [],
         number_repeats=columns["number_repeats"],

@@ -34,6 +34,7 @@ CONSENSUS = {
 }
 NO_EVENT = "no event in which every voter voted"
 NO_CLEAR = "every event is tied"
+MOST_TIMES, QUANTILES = 6, (0.5, 0.9)
 CAPTION = "Solid: majority; dashed: decided. What the lines do not reach is never settled."
 
 
@@ -225,13 +226,19 @@ def _value(number: float, name: str) -> Value:
 
 
 def _stop_table(found: xr.Dataset, by: By, n_voters: int) -> Table:
-    names = [name for name, _ in by]
-    columns = (*names, "rule", *(f"after {m}" for m in _times(n_voters)), "never", "calls", "saved")
+    names, times = [name for name, _ in by], _times(n_voters)
+    many = len(times) > MOST_TIMES
+    told = [f"{round(100 * share)} % after" for share in QUANTILES] if many else [f"after {m}" for m in times]
+    columns = (*names, "rule", *told, "never", "calls", "saved")
     rows: list[tuple[str | int | float | None, ...]] = []
     for group in group_labels(by):
         one = found["estimate"].sel(dict(zip(names, group, strict=True)))
         for rule in STOPS:
-            wanted = [f"{rule}_stop_{m}" for m in _times(n_voters)]
-            wanted += [f"{rule}_{what}" for what in ("never", "calls", "saved")]
-            rows.append((*group, rule, *(float(one.sel(measure=name)) for name in wanted)))
+            shares = [float(one.sel(measure=f"{rule}_stop_{m}")) for m in times]
+            upto = np.cumsum(shares)
+            late = [
+                next((m for m, x in zip(times, upto, strict=True) if x >= share - 1e-9), None) for share in QUANTILES
+            ]
+            rest = [float(one.sel(measure=f"{rule}_{what}")) for what in ("never", "calls", "saved")]
+            rows.append((*group, rule, *(late if many else shares), *rest))
     return Table(f"Votes until the outcome is settled, of {n_voters}", columns, tuple(rows))

@@ -79,7 +79,7 @@ class StudyResult:
         return self.data[wanted].to_dataframe().reset_index()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: every estimate with its band, and what the tables show; None where there is no number."""
+        """Plain data for JSON: every estimate with its band, and what the tables show; None where a number is not."""
         rows = [{str(name): _plain(value) for name, value in row.items()} for row in self.to_frame().to_dict("records")]
         return {
             "title": self.title,
@@ -213,12 +213,15 @@ def measure_table(
 def reason_notes(data: xr.Dataset, *, by: By, labels: Mapping[str, str]) -> tuple[str, ...]:
     """One line for each reason why numbers or bands are not there, with the first places."""
     names = [name for name, _ in by]
+    groups = group_labels(by)
     reasons: dict[str, list[str]] = {}
-    for group in group_labels(by):
-        here = data["reason"].sel(dict(zip(names, group, strict=True)))
-        for measure in data["measure"].to_numpy():
-            if why := str(here.sel(measure=measure).item()):
-                reasons.setdefault(why, []).append(" / ".join((*group, labels.get(str(measure), str(measure)))))
+    for measure in map(str, data["measure"].to_numpy()):
+        here = data["reason"].sel(measure=measure)
+        said = [str(here.sel(dict(zip(names, group, strict=True))).item()) for group in groups]
+        label = labels.get(measure, measure)
+        for why in dict.fromkeys(filter(None, said)):
+            places = [" / ".join((*group, label)) for group, one in zip(groups, said, strict=True) if one == why]
+            reasons.setdefault(why, []).extend([label] if len(places) == len(groups) else places)
     return tuple(
         f"– {why} ({'; '.join(places[:3])}{f' and {len(places) - 3} more' if len(places) > 3 else ''})"
         for why, places in reasons.items()
@@ -234,9 +237,14 @@ def wide_table(
     banded: Sequence[str],
     notes: Sequence[str] = (),
 ) -> Table:
-    """One row for each group: every measure in a column of its own, those in `banded` with their bands."""
+    """One row for each group: every measure in a column of its own, those in `banded` with their bands.
+
+    Measures that no group has are named with their reasons alone.
+    """
     names = [name for name, _ in by]
-    measures = [str(name) for name in data["measure"].to_numpy()]
+    known = [str(name) for name in data["measure"].to_numpy()]
+    measures = [name for name in known if bool(data["estimate"].sel(measure=name).notnull().any())] or known
+    banded = [name for name in banded if bool(data["lower"].sel(measure=name).notnull().any())]
     percent = f"{100 * float(data.attrs['level']):g} %"
     columns = list(names)
     for measure in measures:

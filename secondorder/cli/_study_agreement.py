@@ -1,0 +1,232 @@
+"""``secondorder study agreement | lottery``: do judges, prompts and people agree, and does a prompt win?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from secondorder.cli._columns import Columns, Source
+from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, show
+from secondorder.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from secondorder.studies import StudyResult
+
+Flag = Annotated[str | None, Parameter(group=STUDY)]
+File = Annotated[Path | None, Parameter(group=STUDY)]
+
+
+def agreement(
+    source: Source,
+    /,
+    *,
+    columns: Columns = Columns(),  # noqa: B008  (frozen)
+    raters: Texts = None,
+    group: Texts = None,
+    coefficient: Texts = None,
+    metric: Annotated[Literal["nominal", "ordinal", "interval", "ratio"], Parameter(group=STUDY)] = "nominal",
+    weights: Annotated[
+        Literal["nominal", "linear", "quadratic", "interval", "ratio"] | None, Parameter(group=STUDY)
+    ] = None,
+    invalid_as: Annotated[Literal["class", "missing"], Parameter(group=STUDY)] = "class",
+    incomplete: Annotated[Literal["refuse", "drop-item"], Parameter(group=STUDY)] = "refuse",
+    human: File = None,
+    first: Texts = None,
+    length: Flag = None,
+    control: Texts = None,
+    bands: Bands = Bands(),  # noqa: B008
+    shown: Shown = Shown(),  # noqa: B008
+) -> int:
+    """Agreement of prompts, judges, people or repeats, with bands over items.
+
+    With repeats, also how much of the disagreement is call noise; with both orders, position bias; with --length,
+    verbosity bias.
+
+    Parameters
+    ----------
+    source
+        A table of verdicts, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
+    raters
+        Dimension whose levels are compared; several make composite raters. Default: prompt, or the first facet.
+    group
+        Dimension or item coordinate: one set of numbers for each level. Default: judge.
+    coefficient
+        overlap, cohen, fleiss, krippendorff, gwet or scott. Default: all.
+    metric
+        Disagreement of two classes for α.
+    weights
+        Disagreement for κ, π and AC. Default: what belongs to the metric.
+    invalid_as
+        Whether ⊥ is a class, or set aside and counted.
+    incomplete
+        Cells with too few calls in the comparison with repeats: refuse, or leave their items out.
+    human
+        A cube of people's verdicts (annotators of one wording as repeats): how many times more a judge loses.
+    first
+        ORDER=CLASS, the class of the candidate that stands first in an order. Default: AB=1st class, BA=2nd.
+    length
+        Item coordinate (--coord) with the length of the answer, or the difference of lengths.
+    control
+        Numeric item coordinate held fixed beside the length.
+    """
+    from secondorder import studies
+    from secondorder.errors import CubeError
+
+    paths = shown.paths()
+    cube = columns.open(source)
+    dims = [str(dim) for dim in cube["verdict"].dims if dim not in ("item", "repeat")]
+    compared = raters or _default_raters(dims)
+    options: dict[str, Any] = {"by": group, **bands.options()}
+    results = [
+        studies.agreement(
+            cube,
+            raters=compared,
+            coefficients=coefficient or tuple(studies.COEFFICIENTS),
+            metric=metric,
+            weights=weights,
+            invalid=invalid_as,
+            **options,
+        )
+    ]
+    repeated = cube.sizes.get("repeat", 1) > 1
+    if repeated and len(compared) == 1 and compared[0] not in ("repeat", "judge"):
+        aware: dict[str, Any] = {"facet": compared[0], "weights": weights or "nominal", "incomplete": incomplete}
+        aware |= {"invalid": invalid_as, **options}
+        results.append(studies.repeat_agreement(cube, **aware))
+        if human is not None:
+            results.append(studies.degradation_ratio(results[-1], _of_people(human, aware)))
+    elif human is not None:
+        raise InputError("--human needs repeats and one facet as raters", place=source, remedy="leave it out")
+    if cube.sizes.get("order") == 2 and "order" not in compared:
+        try:
+            said = pairs_of(first, "--first", "ORDER=CLASS") or None
+            results.append(studies.position_bias(cube, first=said, **options))
+        except (CubeError, InputError):
+            if first:
+                raise
+    if length is not None:
+        results.append(studies.verbosity_bias(cube, length=length, controls=control or (), **options))
+    show("agreement", source, results, shown, paths)
+    return 0
+
+
+def _default_raters(dims: list[str]) -> list[str]:
+    for name in ("prompt", *(dim for dim in dims if dim not in ("judge", "order")), *dims):
+        if name in dims:
+            return [name]
+    raise InputError("there is nothing to compare", place="--raters", remedy="name a facet, or --raters repeat")
+
+
+def _of_people(path: Path, options: dict[str, Any]) -> StudyResult:
+    from secondorder import studies
+    from secondorder._labels._files import open_cube
+
+    return studies.repeat_agreement(open_cube(path), **options)
+
+
+def lottery(
+    source: Source,
+    /,
+    *,
+    columns: Columns = Columns(),  # noqa: B008
+    score: Flag = None,
+    prompt: Annotated[str, Parameter(group=STUDY)] = "prompt",
+    group: Texts = None,
+    system: Flag = None,
+    match: Flag = None,
+    valid: Flag = None,
+    incomplete: Annotated[Literal["common", "available"], Parameter(group=STUDY)] = "common",
+    splits: Annotated[int, Parameter(group=STUDY)] = 50,
+    similarity: File = None,
+    features: File = None,
+    outcomes: File = None,
+    family: Flag = None,
+    bands: Bands = Bands(),  # noqa: B008
+    shown: Shown = Shown(),  # noqa: B008
+) -> int:
+    """Does a prompt win, do rankings reverse, and do similar prompts agree?
+
+    What is done follows from what is given: human scores (--gold) compare the prompts, systems (--system) are ranked
+    under each of them, similarities and traits of the wordings are held against their agreement.
+
+    Parameters
+    ----------
+    source
+        A table of verdicts (--verdict) or scores (--score), a cube, or a run folder.
+    score
+        Column of a score that is no class: a mean of calls, a 0-100 scale, a metric.
+    prompt
+        Dimension of the wordings.
+    group
+        Dimension or item coordinate: one study for each level. Default: judge.
+    system
+        Dimension or item coordinate (--coord) of the systems whose answers are scored.
+    match
+        Item coordinate that says which items of different systems answer the same thing.
+    valid
+        LO,HI: scores outside are invalid, set aside and counted.
+    incomplete
+        Compare prompts on the answers that have a score under all of them, or each on what it has.
+    splits
+        Random splits of the calls for the reversals that call noise alone gives.
+    similarity
+        Table with two columns of prompts and one of their similarity.
+    features
+        Table of prompts (first column) and their traits, with --outcomes.
+    outcomes
+        Table of prompts and an outcome of each.
+    family
+        Column of --features that says which prompts reword one another.
+    """
+    from secondorder import studies
+    from secondorder.cli._study_input import mapping_of, open_data
+
+    paths = shown.paths()
+    results: list[StudyResult] = []
+    data: xr.Dataset | None = None
+    options: dict[str, Any] = {"prompt": prompt, "by": group, "incomplete": incomplete, **bands.options()}
+    options["valid"] = None if valid is None else pair_of(valid, "--valid")
+    if score or columns.item or Path(source).suffix in (".nc", ".zarr", ".toml") or Path(source).is_dir():
+        data = open_data(source, columns, score)
+        if "gold" in data.variables:
+            results.append(studies.prompt_winners(data, system=system, match=match, **options))
+        if system is not None:
+            results.append(studies.rank_reversals(data, system=system, match=match, splits=splits, **options))
+        if similarity is not None:
+            asked = {"prompt": prompt, "by": group, **bands.options()}
+            results.append(studies.similarity_stability(data, _similarity(similarity), **asked))
+    if (features is None) != (outcomes is None):
+        raise InputError("--features and --outcomes belong together", place=source, remedy="give both")
+    if features is not None and outcomes is not None:
+        results.append(_features(features, mapping_of(outcomes), family, bands))
+    if not results:
+        raise InputError(
+            "there is nothing to study", place=source, remedy="give --gold, --system, --similarity, or --features"
+        )
+    show("lottery", source, results, shown, paths)
+    return 0
+
+
+def _similarity(path: Path) -> dict[tuple[str, str], float]:
+    import pandas as pd
+
+    frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype={0: str, 1: str})
+    if frame.shape[1] < 3:
+        raise InputError("it needs two columns of prompts and one of numbers", place=str(path))
+    return {(str(a), str(b)): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
+
+
+def _features(path: Path, outcomes: dict[str, Any], family: str | None, bands: Bands) -> StudyResult:
+    from secondorder import studies
+    from secondorder._labels._plain import read_side_table
+
+    traits = read_side_table(path)
+    if family is not None and family not in traits.columns:
+        raise InputError(f"there is no column {family!r}", place=str(path), remedy=", ".join(map(str, traits.columns)))
+    of = None if family is None else {str(name): str(label) for name, label in traits[family].items()}
+    kept = traits.drop(columns=[] if family is None else [family])
+    return studies.feature_effects(outcomes, kept, family=of, level=bands.level, seed=bands.seed)

@@ -1,0 +1,150 @@
+"""Flags that the studies share, and how they read what a flag says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from secondorder.errors import InputError
+
+if TYPE_CHECKING:
+    from secondorder.studies import StudyResult
+
+__all__ = ["STUDY", "Bands", "Shown", "Texts", "pair_of", "pairs_of", "show"]
+
+STUDY = Group("Study", sort_key=3)
+BANDS = Group("Bands", sort_key=4)
+OUTPUT = Group("Output", sort_key=5)
+
+Texts = Annotated[list[str] | None, Parameter(group=STUDY, negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Bands:
+    """Percentile bands over items.
+
+    Parameters
+    ----------
+    level
+        Level of the bands.
+    draws
+        Item draws; 0: no bands.
+    seed
+        Seed of everything that is drawn.
+    """
+
+    level: Annotated[float, Parameter(group=BANDS)] = 0.95
+    draws: Annotated[int, Parameter(group=BANDS)] = 2000
+    seed: Annotated[int, Parameter(group=BANDS)] = 0
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of a study."""
+        return {"level": self.level, "draws": self.draws, "seed": self.seed}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Shown:
+    """What is written where.
+
+    Parameters
+    ----------
+    format
+        What stdout carries.
+    output
+        Also write to a file, by suffix: .json .csv .html (with figures). Repeat for several.
+    """
+
+    format: Annotated[Literal["table", "json", "csv"], Parameter(group=OUTPUT)] = "table"
+    output: Annotated[list[Path] | None, Parameter(group=OUTPUT, negative="")] = None
+
+    def paths(self) -> list[Path]:
+        """Files to write, refused before any work where one cannot be."""
+        from secondorder.cli._write import check_outputs
+
+        return check_outputs(self.output or [], (".json", ".csv", ".html"))
+
+
+def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, paths: Sequence[Path]) -> None:
+    """Print the results of a study, and write them to files."""
+    from secondorder.cli._write import write_text
+
+    makers = {".json": _json, ".csv": _csv, ".html": _html}
+    for path in paths:
+        write_text(path, makers[path.suffix](study, source, results))
+    if shown.format == "table":
+        print("\n\n\n".join(map(str, results)))
+    else:
+        print(makers[f".{shown.format}"](study, source, results), end="")
+
+
+def _json(study: str, source: str, results: Sequence[StudyResult]) -> str:
+    import json
+
+    from secondorder._version import __version__
+
+    plain = {
+        "schema": "secondorder.study/1",
+        "version": __version__,
+        "study": study,
+        "input": Path(source).name,
+        "results": [result.to_dict() for result in results],
+    }
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def _csv(study: str, source: str, results: Sequence[StudyResult]) -> str:
+    import pandas as pd
+
+    frames = [result.to_frame().assign(study=result.title) for result in results]
+    whole = pd.concat(frames, ignore_index=True)
+    tail = ["measure", *(name for name in frames[0].columns if name in ("estimate", "se", "lower", "upper"))]
+    first = [name for name in whole.columns if name not in (*tail, "study")]
+    keys = [name for name in first if name not in ("undefined_draws", "reason")]
+    return whole[["study", *keys, *tail, "undefined_draws", "reason"]].to_csv(index=False, lineterminator="\n")
+
+
+def _html(study: str, source: str, results: Sequence[StudyResult]) -> str:
+    from secondorder.report import sections_html
+
+    parts = {f"part-{number}": result.section() for number, result in enumerate(results, 1)}
+    return sections_html(f"Study: {study}", Path(source).name, parts)
+
+
+def pair_of(text: str, flag: str) -> tuple[float, float]:
+    """Two numbers, ``LO,HI``.
+
+    Examples
+    --------
+    >>> pair_of("-3,3", "--to")
+    (-3.0, 3.0)
+    """
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"{text!r} is not LO,HI", place=flag, remedy="write for instance 1,7") from None
+    return low, high
+
+
+def pairs_of(texts: Sequence[str] | None, flag: str, form: str) -> dict[str, str]:
+    """``KEY=VALUE`` of a repeated flag; the first ``=`` splits.
+
+    Examples
+    --------
+    >>> pairs_of(["AB=1", "BA=2"], "--first", "ORDER=CLASS")
+    {'AB': '1', 'BA': '2'}
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InputError(f"{text!r} is not {form}", place=flag, remedy=f"write {flag} {form}")
+        if key in found:
+            raise InputError(f"{key!r} is given twice", place=flag, remedy="give it once")
+        found[key] = value
+    return found
