@@ -126,9 +126,12 @@ def test_nothing_runs_nothing_is_fetched_and_nothing_is_complained_of(opened: Op
 
 def test_every_entry_of_the_contents_leads_to_its_section(opened: Opened) -> None:
     links = opened.page.locator("nav a")
-    wanted = ["answer", "asked", "components", "prefixes", "strata", "items", "gold", "outcomes", "sensitivity"]
     anchors = [link.get_attribute("href") for link in links.all()]
-    assert anchors == [f"#{name}" for name in [*wanted, "integrity", "provenance"]]
+    assert {
+        *("#answer", "#asked", "#components", "#prefixes", "#strata", "#items", "#gold", "#outcomes", "#sensitivity"),
+        *("#integrity", "#provenance"),
+    } <= set(anchors)
+    assert len(set(anchors)) == len(anchors)
     for link, anchor in zip(links.all(), anchors, strict=True):
         link.click()
         assert opened.page.evaluate("location.hash") == anchor

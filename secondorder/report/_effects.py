@@ -140,7 +140,7 @@ def components_section(tree: xr.DataTree) -> Section:
         for component in data.component.values.tolist():
             at = row.sel(component=component)
             cells: list[Cell] = [component, float(at.estimate), float(at.lower), float(at.upper)]
-            cells += [percent(at.share), float(at.plugin), float(at.inflation)]
+            cells += [percent(value(row, component, "share")), float(at.plugin), float(at.inflation)]
             if scaled is not None:
                 cells.append(float(scaled.isel(group=k).sel(component=component)))
             if "above_tau" in row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from math import isclose
 from typing import Any
@@ -77,8 +78,8 @@ def facets(tree: xr.DataTree) -> list[str]:
 
 
 def value(row: xr.Dataset, component: str, field: str = "estimate") -> float:
-    """A field of one component."""
-    return float(row[field].sel(component=component))
+    """A field of one component; NaN where estimates of an earlier version have none."""
+    return float(row[field].sel(component=component)) if field in row else math.nan
 
 
 def number(x: Any, digits: int = 4) -> str:
