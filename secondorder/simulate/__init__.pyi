@@ -14,6 +14,7 @@ from ._methods import Estimate as Estimate
 from ._methods import Method as Method
 from ._result import StudyResult as StudyResult
 from ._result import open_study_result as open_study_result
+from ._result import with_error as with_error
 from ._runner import run_study as run_study
 from ._study import Published as Published
 from ._study import Study as Study
@@ -43,5 +44,6 @@ __all__ = [
     "open_study_result",
     "run_claim",
     "run_study",
+    "with_error",
     "with_levels",
 ]
