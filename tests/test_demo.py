@@ -107,7 +107,8 @@ def test_truth_is_that_of_the_laws_as_the_parser_reads_them():
 
 def test_it_prints_the_estimate_beside_the_truth(demo):
     lines = demo.out.splitlines()
-    assert max(map(len, lines)) <= 80
+    # The last line ends with a path, as long as its folder's.
+    assert max(len(line) for line in lines if not line.startswith("report: ")) <= 80
     rows = {
         line.split()[0]: line.split()[1:]
         for line in lines
