@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
+from secondorder.cli._progress import working
 
 _CHECK = Group("Check", sort_key=3)
 
@@ -44,9 +45,11 @@ def check(
     from secondorder._statistics._dependence import check_independence
     from secondorder._statistics._reference import compare_reference
 
-    cube = columns.open(source)
+    with working("reading"):
+        cube = columns.open(source)
     options = verdicts.options()
-    report = check_independence(cube, draws=draws, seed=seed, alpha=alpha, **options)
+    with working("shuffling"):
+        report = check_independence(cube, draws=draws, seed=seed, alpha=alpha, **options)
     against = None if reference is None else compare_reference(cube, open_cube(reference), **options)
     if format == "json":
         import json

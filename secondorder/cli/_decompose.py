@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from secondorder._schema import BOTTOM
+from secondorder.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -159,7 +160,8 @@ def decompose(
     if run is not None and not given and not any(columns.values()):
         result, tree = _as_declared(run, need_tree)
     else:
-        cube = open_source(source if run is None else str(run.cube), columns)
+        with working("reading"):
+            cube = open_source(source if run is None else str(run.cube), columns)
         result, tree = _estimate(cube, given if run is None else _beside_declared(cube, given), need_tree)
     write_decomposition(result, tree, outputs)
     show_decomposition(result, format)
@@ -170,7 +172,10 @@ def _estimate(cube: xr.Dataset, options: dict[str, Any], need_tree: bool) -> tup
     from secondorder._statistics._decompose import decompose as run
     from secondorder._statistics._tree import estimate_all
 
-    result, tree = estimate_all(cube, options) if need_tree else (run(cube, **options), None)
+    with working("decomposing"):
+        result, tree = estimate_all(cube, options) if need_tree else (run(cube, **options), None)
+        # Groups are compared here, where it is seen to take its time, and not on the way to stdout.
+        _ = result.comparison
     if not result.settings.classes_declared:
         valid = [label for label in result.settings.classes if label != BOTTOM]
         print(f"note: --classes not given; classes found: {', '.join(valid)}", file=sys.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from secondorder.acquire import Progress
 
-__all__ = ["Watch", "duration"]
+__all__ = ["Watch", "duration", "working"]
 
 QUIET_S = 15.0
 """Seconds between two lines where stderr is no terminal."""
@@ -95,6 +97,22 @@ class Watch:
         if self._spinner is not None:
             self._spinner.stop()
         self._bar = self._spinner = None
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """A spinner with words and seconds on a terminal, for as long as the block lasts; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Line
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Line(*columns, console=Console(stderr=True), transient=True) as line:
+        line.add_task(words)
+        yield
 
 
 def _details(state: Progress) -> str:
