@@ -138,7 +138,7 @@ def lottery(
     group: Texts = None,
     system: Flag = None,
     match: Flag = None,
-    valid: Flag = None,
+    valid: Annotated[str | None, Parameter(group=STUDY, allow_leading_hyphen=True)] = None,
     incomplete: Annotated[Literal["common", "available"], Parameter(group=STUDY)] = "common",
     splits: Annotated[int, Parameter(group=STUDY)] = 50,
     similarity: File = None,
