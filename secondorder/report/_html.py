@@ -24,7 +24,7 @@ OPEN_ROWS = 30
 OPEN_TABLES = 3
 
 _NUMERIC = re.compile(r"[-+]?\d[\d.,]*( %)?|–|")
-_BANDED = re.compile(r"([-\d.]+)\n(\[.+, .+\])")
+_BANDED = re.compile(r"(±?[-\d.]+)\n(\[.+, .+\])")
 
 
 def report_html(tree: xr.DataTree) -> str:
