@@ -5,7 +5,9 @@ from . import errors as errors
 from . import interop as interop
 from . import plot as plot
 from . import simulate as simulate
+from . import studies as studies
 from . import testing as testing
+from ._audit._gated import run_gated as run_gated
 from ._audit._plan import load_audit as load_audit
 from ._audit._plan import plan_audit as plan_audit
 from ._audit._report import write_report as write_report

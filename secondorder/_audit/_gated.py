@@ -68,6 +68,19 @@ def run_gated(
         When the audit has no gate.
     InputError, WorldError
         As :func:`secondorder.run_audit`.
+
+    Examples
+    --------
+    An audit without the table is no gated one:
+
+    >>> import tempfile
+    >>> import secondorder as so
+    >>> from secondorder.acquire import write_template
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_template(folder)
+    >>> so.run_gated(folder)
+    Traceback (most recent call last):
+    secondorder.errors.SpecError: ...: the audit has no [gate]; run it with run_audit
     """
     if isinstance(audit, Audit):
         target = Target(RunFolder(audit.out if out is None else Path(out)), audit)

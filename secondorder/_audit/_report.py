@@ -15,22 +15,24 @@ from secondorder._labels._attributes import attribute
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import estimate_all, open_estimates, result_tree
 from secondorder.errors import InputError
-from secondorder.report import report_html
+from secondorder.report import report_html, sections_html
+from secondorder.studies import StudyResult
 
 __all__ = ["write_report"]
 
 
 def write_report(
-    source: Run | Decomposition | xr.Dataset | xr.DataTree | str | os.PathLike[str], path: str | os.PathLike[str]
+    source: Run | Decomposition | StudyResult | xr.Dataset | xr.DataTree | str | os.PathLike[str],
+    path: str | os.PathLike[str],
 ) -> None:
     """Write one HTML file that shows a run, a cube or a result; it opens without a network.
 
     Parameters
     ----------
-    source : Run, Decomposition, Dataset, DataTree or path
+    source : Run, Decomposition, StudyResult, Dataset, DataTree or path
         A run, or the path of its folder or of an ``estimates.nc``. A cube: decomposed as its audit declared, or with
         defaults. A decomposition: its components, strata, items and comparison; what needs the calls themselves
-        (prefixes, outcomes, sensitivity) is left out. An estimates tree: as it is.
+        (prefixes, outcomes, sensitivity) is left out. An estimates tree: as it is. A study: its tables and figures.
     path : path
         File to write, whole or not at all.
 
@@ -58,7 +60,11 @@ def write_report(
     >>> file.read_text()[:15]
     '<!doctype html>'
     """
-    write_bytes(Path(path), report_html(_tree(source)).encode())
+    if isinstance(source, StudyResult):
+        page = sections_html(source.title, "A study of secondorder.", {"study": source.section()})
+    else:
+        page = report_html(_tree(source))
+    write_bytes(Path(path), page.encode())
 
 
 def _tree(source: Run | Decomposition | xr.Dataset | xr.DataTree | str | os.PathLike[str]) -> xr.DataTree:
@@ -75,7 +81,7 @@ def _tree(source: Run | Decomposition | xr.Dataset | xr.DataTree | str | os.Path
         raise InputError(
             f"a {type(source).__name__} cannot be shown",
             place="write_report",
-            remedy="give a run, a cube, a decomposition, or a path",
+            remedy="give a run, a cube, a decomposition, a study, or a path",
         )
     given = Path(source)
     return open_estimates(run_folder(given).estimates if given.is_dir() else given)
