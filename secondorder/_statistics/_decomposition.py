@@ -182,10 +182,8 @@ class Decomposition:
                 plain["parts"] = {name: _number(float(values[:, j].mean())) for name, values in group.parts.items()}
             if self.settings.tau is not None:
                 plain["tau"] = {
-                    "debiased_above": None
-                    if estimate.reason and math.isnan(estimate.estimate)
-                    else estimate.estimate > self.settings.tau,
-                    "plugin_above": estimate.plugin > self.settings.tau,
+                    "debiased_above": _above(estimate.estimate, self.settings.tau),
+                    "plugin_above": _above(estimate.plugin, self.settings.tau),
                 }
             found.append(plain)
         return found
@@ -388,9 +386,14 @@ def _bands_of(settings: Settings, other: Settings) -> Settings:
     )
 
 
+def _above(value: float, tau: float) -> bool | None:
+    """Whether a value is above the threshold; None where it is undefined."""
+    return None if math.isnan(value) else value > tau
+
+
 def _flags(estimate: Estimate, tau: float) -> str:
-    debiased = "–" if math.isnan(estimate.estimate) else "yes" if estimate.estimate > tau else "no"
-    return f"{debiased} ({'yes' if estimate.plugin > tau else 'no'})"
+    words = {None: "–", True: "yes", False: "no"}
+    return f"{words[_above(estimate.estimate, tau)]} ({words[_above(estimate.plugin, tau)]})"
 
 
 def _by_text(by: Mapping[str, str]) -> str:
