@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Figure", "Section", "Table", "format_number", "render_table"]
+__all__ = ["Figure", "Section", "Table", "format_number", "plain", "render_table"]
 
 Cell = str | int | float | None
 LEAST_TEXT_WIDTH = 8
@@ -68,6 +68,11 @@ class Section:
     text: str = ""
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = field(default=())
+
+
+def plain(value: float) -> float | None:
+    """A number as JSON has it: None where it is undefined."""
+    return None if math.isnan(value) else value
 
 
 def format_number(value: Cell, digits: int = 4) -> str:

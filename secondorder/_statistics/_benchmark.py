@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, standard_components
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, plain, render_table
 from secondorder._schema import ITEM
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
@@ -62,6 +63,18 @@ class BenchmarkEffects:
             coords={"component": list(self.components)},
             attrs={"level": self.level, "n_items": self.n_items},
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: NaN is None."""
+        names = ("estimate", "plugin", "se", "lower", "upper", "by_item", "by_item_se")
+        return {
+            "level": self.level,
+            "n_items": self.n_items,
+            "components": [
+                {"component": component, **{name: plain(float(getattr(self, name)[k])) for name in names}}
+                for k, component in enumerate(self.components)
+            ],
+        }
 
     def table(self) -> Table:
         """One row per component."""

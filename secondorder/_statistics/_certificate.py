@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,10 @@ class Certificate:
     least_items: int | None
     lower: float
     upper: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of every field."""
+        return asdict(self)
 
     def table(self) -> Table:
         """The certificate as a table of two columns."""

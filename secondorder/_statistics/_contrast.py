@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, plain, render_table
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
 from secondorder.core._intervals import (
@@ -69,6 +69,25 @@ class Contrasts:
             coords={"contrast": list(self.names)},
             attrs={"method": self.method, "level": self.level},
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: NaN is None, with its reason."""
+        return {
+            "method": self.method,
+            "level": self.level,
+            "contrasts": [
+                {
+                    "contrast": name,
+                    **{
+                        key: plain(float(getattr(self, key)[k]))
+                        for key in ("estimate", "plugin", "se", "lower", "upper")
+                    },
+                    "undefined_draws": int(self.undefined_draws[k]),
+                    "reason": self.reasons[k],
+                }
+                for k, name in enumerate(self.names)
+            ],
+        }
 
     def table(self) -> Table:
         """One row per contrast."""

@@ -16,13 +16,14 @@ from secondorder._labels._cube import groups
 from secondorder._labels._results import Table, render_table
 from secondorder._schema import ITEM, REPEAT
 from secondorder._statistics._decompose import decompose
+from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder.core._dependence import independence_tests
 from secondorder.core._permutation import holm
 from secondorder.errors import InputError
 
-__all__ = ["Detector", "IndependenceReport", "check_independence"]
+__all__ = ["CAUSES", "Detector", "IndependenceReport", "check_independence", "independence_report"]
 
 Floats = NDArray[np.float64]
 
@@ -201,6 +202,13 @@ def check_independence(
             "verdicts are soft", place="check", remedy="its tests compare hard verdicts: give a cube of sampled calls"
         )
     complete = decompose(cube, **declaration)
+    return independence_report(cube, complete, declaration, draws=draws, seed=seed, alpha=alpha)
+
+
+def independence_report(
+    cube: xr.Dataset, complete: Decomposition, declaration: Mapping[str, Any], *, draws: int, seed: int, alpha: float
+) -> IndependenceReport:
+    """The same from a decomposition that is there already."""
     across = decompose(cube, **{**declaration, "pairs": "across-repeats"})
     parts = list(groups(cube, list(complete.groups[0].facets)))
     detectors: list[Detector] = []

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._design import Facet
+from secondorder._labels._results import Table
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
@@ -16,7 +17,9 @@ from secondorder._statistics._kernel import InvalidAs
 from secondorder.core._posterior import Prior, posterior_components
 from secondorder.errors import InputError
 
-__all__ = ["bootstrap", "posterior"]
+__all__ = ["bootstrap", "draws_table", "posterior"]
+
+FACTS = ("sampling", "model", "mass", "shape", "rate", "seed")
 
 
 def bootstrap(decomposition: Decomposition) -> xr.DataTree:
@@ -137,6 +140,21 @@ def posterior(
         coords["item"] = list(group.items)
     note = {"model": "Dirichlet-multinomial laws per item", "seed": seed, **chosen._asdict()}
     return _tree(variables, dims, coords, note)
+
+
+def draws_table(tree: xr.DataTree) -> Table:
+    """Mean, standard deviation and central 95 % of every component's draws."""
+    data = tree["posterior"].to_dataset()
+    rows = []
+    shown = [name for name in ("value", "debiased", "plugin") if name in data]
+    for variable in shown:
+        for component in data.component.values.tolist():
+            values = data[variable].sel(component=component).values
+            low, high = np.quantile(values, (0.025, 0.975))
+            label = component if len(shown) == 1 else f"{component}, {variable}"
+            rows.append((label, float(values.mean()), float(values.std(ddof=1)), float(low), float(high)))
+    facts = ", ".join(f"{name} {value}" for name, value in tree["posterior"].attrs.items() if name in FACTS)
+    return Table("", ("component", "mean", "sd", "2.5%", "97.5%"), tuple(rows), (facts,))
 
 
 def _one_group(decomposition: Decomposition) -> Group:

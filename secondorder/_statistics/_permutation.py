@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Facet, standard_components
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, plain, render_table
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
 from secondorder._statistics._kernel import InvalidAs
@@ -20,7 +20,7 @@ from secondorder.core._permutation import PermutationTest, benjamini_hochberg, r
 from secondorder.core._permutation import permutation_test as shuffle_test
 from secondorder.errors import InputError
 
-__all__ = ["Hypothesis", "TestResult", "permutation_test"]
+__all__ = ["Hypothesis", "TestResult", "facet_effects", "group_test", "permutation_test"]
 
 Hypothesis = Literal["calls", "labels", "benchmark"]
 MEANINGS: Mapping[str, str] = {
@@ -92,6 +92,36 @@ class TestResult:
             coords={"group": labels, "component": list(self.components)},
             attrs={"facet": self.facet, "hypothesis": self.hypothesis, "draws": self.draws, "seed": self.seed},
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, schema ``secondorder.test/1``: NaN is None."""
+        return {
+            "schema": "secondorder.test/1",
+            "facet": self.facet,
+            "hypothesis": self.hypothesis,
+            "draws": self.draws,
+            "seed": self.seed,
+            "groups": [
+                {
+                    "by": dict(by),
+                    "tests": [
+                        {
+                            "component": name,
+                            "estimate": plain(float(self.estimate[k, j])),
+                            "p": plain(float(self.pvalues[k, j])),
+                            "items": [
+                                {"item": item, "p": plain(float(raw)), "p_adjusted": plain(float(adjusted))}
+                                for item, raw, adjusted in zip(
+                                    self.items[k], self.item_pvalues[k][:, j], self.item_adjusted[k][:, j], strict=False
+                                )
+                            ],
+                        }
+                        for j, name in enumerate(self.components)
+                    ],
+                }
+                for k, by in enumerate(self.groups)
+            ],
+        }
 
     def table(self) -> Table:
         """One row per group and component."""
@@ -183,9 +213,9 @@ def permutation_test(
     result = decompose(
         cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, incomplete=incomplete, seed=seed
     )
-    found = [_test_group(group, facet, hypothesis, draws, seed, together) for group in result.groups]
+    found = [group_test(group, facet, hypothesis, draws, seed, together) for group in result.groups]
     first = result.groups[0]
-    names = tuple(component.name for component in _effects(first, facet))
+    names = tuple(component.name for component in facet_effects(first, facet))
     return TestResult(
         facet=facet,
         hypothesis=hypothesis,
@@ -201,7 +231,8 @@ def permutation_test(
     )
 
 
-def _effects(group: Group, facet: str) -> tuple[Any, ...]:
+def facet_effects(group: Group, facet: str) -> tuple[Any, ...]:
+    """The facet's component and the interactions that contain it."""
     if facet not in group.design.names:
         info = group.facets.get(facet)
         problem = f"facet {facet!r} has one level" if info is not None else f"there is no facet {facet!r}"
@@ -211,10 +242,11 @@ def _effects(group: Group, facet: str) -> tuple[Any, ...]:
     return tuple(c for c in standard_components(group.design.names) if facet in c.name.split(":"))
 
 
-def _test_group(
-    group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: int, together: Sequence[str]
+def group_test(
+    group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: int, together: Sequence[str] = ()
 ) -> PermutationTest:
-    components = _effects(group, facet)
+    """The test of a facet in one group."""
+    components = facet_effects(group, facet)
     kernel = group.calls.kernel
     if hypothesis == "benchmark":
         if len(group.items) < 2:

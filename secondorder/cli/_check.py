@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
@@ -31,7 +32,8 @@ def check(
     source
         A table, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
     reference
-        A cube or run of the same cells with more repeats, from calls of its own: errors of both estimators against it.
+        A table, cube or run of the same cells with more repeats, from calls of its own: both estimators are compared
+        with it.
     alpha
         Level for all detectors of a judge together (Holm).
     draws
@@ -41,7 +43,6 @@ def check(
     format
         What stdout carries.
     """
-    from secondorder._labels._files import open_cube
     from secondorder._statistics._dependence import check_independence
     from secondorder._statistics._reference import compare_reference
 
@@ -50,7 +51,11 @@ def check(
     options = verdicts.options()
     with working("shuffling"):
         report = check_independence(cube, draws=draws, seed=seed, alpha=alpha, **options)
-    against = None if reference is None else compare_reference(cube, open_cube(reference), **options)
+    against = None
+    if reference is not None:
+        # A table has the same columns; a cube or a run knows its own.
+        is_table = Path(reference).is_file() and Path(reference).suffix not in (".nc", ".toml")
+        against = compare_reference(cube, (columns if is_table else Columns()).open(reference), **options)
     if format == "json":
         import json
 

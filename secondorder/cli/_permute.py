@@ -1,0 +1,76 @@
+"""``secondorder test``: does a facet matter, on any item or on the benchmark as a whole?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from secondorder.cli._columns import Columns, Source, Verdicts
+from secondorder.cli._progress import working
+
+_TEST = Group("Test", sort_key=3)
+
+
+def permute(
+    source: Source,
+    /,
+    *,
+    columns: Columns = Columns(),  # noqa: B008  (frozen)
+    verdicts: Verdicts = Verdicts(),  # noqa: B008
+    effect: Annotated[list[str] | None, Parameter(group=_TEST, negative="")] = None,
+    hypothesis: Annotated[Literal["calls", "labels", "benchmark"], Parameter(group=_TEST)] = "calls",
+    draws: Annotated[int, Parameter(group=_TEST)] = 999,
+    seed: Annotated[int, Parameter(group=_TEST)] = 0,
+    format: Annotated[Literal["table", "json"], Parameter(group=_TEST)] = "table",
+) -> int:
+    """Test by shuffling that a facet has no effect; exact at any number of calls.
+
+    Parameters
+    ----------
+    source
+        A table, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
+    effect
+        Facet to test. Repeat for several. Default: every facet with several levels.
+    hypothesis
+        calls: no effect on any item, calls independent. labels: the same when calls of one repeat may depend on each
+        other. benchmark: no effect on the benchmark as a whole; with it, how effects split into those on the benchmark
+        and those on single items.
+    draws
+        Shuffles. To find single items at false discovery rate q, at least items / q.
+    seed
+        Seed of the shuffles.
+    format
+        What stdout carries.
+    """
+    from secondorder._statistics._benchmark import benchmark_effects
+    from secondorder._statistics._decompose import decompose
+    from secondorder._statistics._permutation import permutation_test
+
+    with working("reading"):
+        cube = columns.open(source)
+    options = verdicts.options()
+    with working("shuffling"):
+        result = decompose(cube, **options)
+        facets = effect or list(result.groups[0].design.names)
+        tests = [
+            permutation_test(cube, facet, hypothesis=hypothesis, draws=draws, seed=seed, **options) for facet in facets
+        ]
+        parts = []
+        if hypothesis == "benchmark":
+            parts = [benchmark_effects(result.select(**dict(group.by))) for group in result.groups]
+    if format == "json":
+        import json
+
+        plain: dict[str, object] = {"schema": "secondorder.tests/1", "tests": [test.to_dict() for test in tests]}
+        if parts:
+            pairs = zip(result.groups, parts, strict=True)
+            plain["effects"] = [{"by": dict(group.by), **part.to_dict()} for group, part in pairs]
+        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+        return 0
+    titled = (
+        f"{', '.join(group.by.values())}\n{part}" if group.by else str(part)
+        for group, part in zip(result.groups, parts, strict=False)
+    )
+    print("\n\n".join([*map(str, tests), *titled]))
+    return 0
