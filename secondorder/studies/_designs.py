@@ -79,7 +79,7 @@ def judge_designs(
         (Krippendorff, interval, judge and human as raters), ``rbc`` (matched-pairs rank-biserial correlation, zeros
         dropped), with ``pvalue`` of Wilcoxon's signed-rank test and ``qvalue`` (Benjamini-Hochberg over the designs of
         a group). Tables by level give the shares of designs beyond the thresholds of the design-choices study
-        (|RBC| >= .30, |bias| > .2, MAE > .5 on a 1-7 scale) and the mean sizes.
+        (``|RBC| >= .30``, ``|bias| > .2``, MAE > .5 on a 1-7 scale) and the mean sizes.
 
     Raises
     ------
