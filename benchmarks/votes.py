@@ -2,12 +2,12 @@
 
     python benchmarks/votes.py
 
-Prints one line for each. The exit code is 1 where the exact numbers take longer than resampling to three digits.
+Prints one line for each. The exact numbers cover three sources, each from shared and from fresh prompts; resampling is
+timed for one of these six, to a Monte Carlo error that shows three digits.
 """
 
 from __future__ import annotations
 
-import sys
 from time import perf_counter
 
 import numpy as np
@@ -46,7 +46,7 @@ def drawn_plurality(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (counts + 0.4 * rng.random(counts.shape)).argmax(-1)
 
 
-def equal_calls(rng: np.random.Generator) -> bool:
+def equal_calls(rng: np.random.Generator) -> None:
     """Exact stability of three repeats against random disjoint subsets, in one run."""
     right = rng.integers(0, CLASSES, ITEMS)
     codes = said(rng, right, np.full(1, 0.5), (ITEMS, PROMPTS, CALLS))
@@ -65,15 +65,14 @@ def equal_calls(rng: np.random.Generator) -> bool:
     value = float(exact.sel(source="repeats", calls=M))
     print(f"equal calls, {ITEMS:,} items: exact {ours:5.2f} s (three sources), resampling one source to {WANTED_SD:g}: "
           f"{theirs:5.2f} s; {value:.4f} against {np.mean(agreed):.4f}")  # fmt: skip
-    return ours <= theirs
 
 
-def main() -> int:
-    """Print both; 0 when the exact numbers are the faster ones."""
+def main() -> None:
+    """Print both."""
     rng = np.random.default_rng(0)
     many_tasks(rng)
-    return 0 if equal_calls(rng) else 1
+    equal_calls(rng)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
