@@ -256,7 +256,6 @@ def test_case_19_reasoning_that_used_up_the_tokens_is_truncated(tmp_path: Path) 
 @pytest.mark.slow
 def test_case_22_seven_of_ten_items_is_what_the_report_says(tmp_path: Path) -> None:
     lost = [Fault(kind="status", status=429, contains=f" q{number}: ", retry_after=0) for number in (2, 5, 7)]
-    # Three at a time: ten failures in a row would stop the judge.
     cube = answered(tmp_path, {"A": 0.6, "B": 0.3, "Neither": 0.1}, lost, items=10, repeats=2, concurrency=3)
     kept = [f"q{number}" for number in range(10) if number not in (2, 5, 7)]
     assert set(reasons(cube.drop_sel(item=kept))) == {"rate_limited"}

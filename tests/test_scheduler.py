@@ -355,15 +355,30 @@ def test_fewer_calls_all_rejected_are_an_error_too(path):
         run(path, server.base_url)
 
 
-def test_a_dead_server_stops_the_judge_before_it_costs_all_calls(path):
+def test_a_dead_server_stops_the_judge_and_costs_no_call(path):
     dead = pytest.raises(EndpointError, match="10 calls in a row got no answer")
     with SimulatedJudge(faults=[Fault(kind="reset")], process=False) as server, dead:
         run(path, server.base_url, fields={"concurrency": 2}, retry=RetrySpec(attempts=2))
-    ended = counts(path)
-    assert 10 <= ended[("no_completion", "connection")] <= 11
+    assert counts(path) == {(None, ""): len(CALLS)}
     with SimulatedJudge(process=False) as server:
-        run(path, server.base_url)
-    assert sum(count for (status, _), count in counts(path).items() if status == "no_completion") <= 11
+        run(path, server.base_url, retry=RetrySpec(attempts=2))
+    assert {status for status, _ in counts(path)} <= {"valid", "invalid"}
+    assert verify_ledger(path) == []
+
+
+def test_errors_on_one_item_cost_that_item_alone(path):
+    # All calls of an item in a row, one at a time: far more than ten failures of one item, and of no other.
+    calls = small.make_calls(items=3, prompts=tuple(f"p{k}" for k in range(8)), shuffled=False)
+    path = small.plan(path.with_name("one.sqlite"), calls)
+    bad = [call for call in calls if call.item == calls[0].item]
+    assert len(bad) > 10
+    faults = [Fault(kind="status", status=500, contains=f" for {bad[0].item},")]
+    with SimulatedJudge(faults=faults, process=False) as server:
+        run(path, server.base_url, fields={"concurrency": 1}, retry=RetrySpec(attempts=1))
+    ended = counts(path)
+    assert ended[("no_completion", "http_error")] == len(bad)
+    assert sum(ended.values()) == len(calls) == sum(n for (status, _), n in ended.items() if status is not None)
+    assert verify_ledger(path) == []
 
 
 # -- policies and limits ----------------------------------------------------------------------------------------------

@@ -38,7 +38,9 @@ a crash comes."""
 
 FIRST_REJECTED = 10
 SILENT = 10
-"""A judge that rejects its first calls, or leaves this many calls in a row without answer, is stopped."""
+SILENT_ITEMS = 3
+"""A judge is stopped when it rejects its first calls, or leaves this many in a row without answer. Where the server
+answered with an error, an item may be what it stumbles over: then they must be of several items."""
 
 GRACE_S = 10.0
 
@@ -91,7 +93,7 @@ class JudgeRun:
         self._error: SecondOrderError | None = None
         self._answered = answered
         self._rejected = 0
-        self._silent = 0
+        self._unanswered: list[tuple[Call, int, Failure]] = []
         self._sent = 0
         self._began = self._loop.time()
 
@@ -123,6 +125,8 @@ class JudgeRun:
         while not self._ready.empty():
             if job := self._ready.get_nowait():
                 self._unsent(job[0])
+        if not self._halted.is_set():
+            self._end_unanswered()
         if self._error is None and self._rejected and not self._answered and not self._halted.is_set():
             self._error = self._useless("every call was rejected")
         if self._error is not None:
@@ -158,7 +162,7 @@ class JudgeRun:
             if not portion:
                 if not self._waiting or self._halted.is_set():
                     return
-                if not self._heard.is_set():
+                if not self._heard.is_set() and self._nothing_is_out():
                     self._refuse_endless_wait()
                 await self._heard.wait()
                 continue
@@ -224,14 +228,18 @@ class JudgeRun:
             del job[0]
         return False
 
+    def _nothing_is_out(self) -> bool:
+        return self._ready.empty() and self._idle == len(self._workers)
+
     def _refuse_endless_wait(self) -> None:
-        """A policy that waits while nothing is out would wait for ever."""
-        if self._ready.empty() and self._idle == len(self._workers):
-            raise SpecError(
-                f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
-                place=f"judge {self.name!r}",
-                remedy="a policy may wait for planned calls of the same judge alone",
-            )
+        """A policy that waits while nothing is out would wait for ever, unless it is for calls without answer."""
+        if self._unanswered:
+            return self._end_unanswered()
+        raise SpecError(
+            f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
+            place=f"judge {self.name!r}",
+            remedy="a policy may wait for planned calls of the same judge alone",
+        )
 
     def _admit(self, pending: PendingCall) -> str:
         """``""`` to send, ``"undecided"``, or why not: then the call has ended."""
@@ -306,8 +314,7 @@ class JudgeRun:
             if exchange.asked_s is not None:
                 self._pace.hold(self._loop.time() + min(exchange.asked_s, law.give_up_after_s))
             if used >= law.attempts or self._loop.time() - began + wait_s > law.give_up_after_s:
-                self._record(call, number, reading.reason, exchange, Outcome("no_completion", reading.reason))
-                return self._count_silence(reading)
+                return self._give_up(call, number, exchange, reading)
             self._record(call, number, reading.reason, exchange)
             if not (await self._pause(wait_s) and await self._turn()):
                 return None
@@ -331,7 +338,7 @@ class JudgeRun:
 
     def _complete(self, call: Call, number: int, exchange: Exchange, completion: Completion) -> None:
         self._answered = True
-        self._silent = 0
+        self._end_unanswered()
         self._shared.admission.pay(self.name, completion)
         try:
             outcome = outcome_of(completion, self._shared.parse, call)
@@ -368,15 +375,28 @@ class JudgeRun:
 
     def _count_rejection(self, failure: Failure) -> None:
         self._rejected += 1
-        self._silent = 0
+        self._end_unanswered()
         if not self._answered and self._rejected >= FIRST_REJECTED:
             raise self._useless(f"the first {self._rejected} calls were all rejected ({failure.detail})")
 
-    def _count_silence(self, failure: Failure) -> None:
-        if failure.reason in ("connection", "http_error", "rate_limited"):
-            self._silent += 1
-        if self._silent >= SILENT:
-            raise self._useless(f"{self._silent} calls in a row got no answer ({failure.detail})")
+    def _give_up(self, call: Call, number: int, exchange: Exchange, failure: Failure) -> None:
+        """The attempts are used up. Whether that ends the call is known once the judge answers, or is stopped."""
+        if failure.reason not in _SILENCE:
+            return self._record(call, number, failure.reason, exchange, Outcome("no_completion", failure.reason))
+        self._record(call, number, failure.reason, exchange)
+        self._unanswered.append((call, number, failure))
+        # An item's own fault shows as an error of the server; refused connections and rate limits do not look at it.
+        items = {call.item for call, _, _ in self._unanswered}
+        unrelated = all(failure.reason != "http_error" for _, _, failure in self._unanswered)
+        if len(self._unanswered) >= SILENT and (unrelated or len(items) >= SILENT_ITEMS):
+            raise self._useless(f"{len(self._unanswered)} calls in a row got no answer ({failure.detail})")
+        return None
+
+    def _end_unanswered(self) -> None:
+        """The judge is there: what it left without answer has ended. Calls that show it to be away stay pending."""
+        for call, number, failure in self._unanswered:
+            self._record(call, number, "not_called", outcome=Outcome("no_completion", failure.reason))
+        self._unanswered.clear()
 
     def _useless(self, problem: str) -> EndpointError:
         return EndpointError(
@@ -398,4 +418,5 @@ class JudgeRun:
         return f"judge {self.name!r} at {self._judge.base_url}"
 
 
+_SILENCE = ("connection", "http_error", "rate_limited")
 _AGAIN = "give the same command again: what is stored is kept"
