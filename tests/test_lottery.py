@@ -121,6 +121,31 @@ def test_gold_of_a_cube_may_be_written_in_class_labels() -> None:
         prompt_winners(cube.assign_coords({"class": ["low", "mid", "high", "⊥"]}))
 
 
+def test_classes_that_are_words_are_held_against_the_right_ones() -> None:
+    verdict = [[[0, 0], [0, 1]], [[1, 1], [-1, 1]], [[2, 0], [1, 1]], [[0, 1], [0, 0]]]
+    cube = xr.Dataset(
+        {"verdict": (("item", "prompt", "order"), verdict)},
+        coords={"class": ["yes", "no", "⊥"], "prompt": ["a", "b"], "gold": ("item", ["yes", "no", "no", ""])},
+    )
+    found = prompt_winners(cube, draws=50)
+    # By hand: cells weigh alike inside an item; ⊥ is wrong; an item without a right class tells nothing; under
+    # "common" an item that lacks a call under one prompt is set aside.
+    a, b = found["accuracy"].estimate.to_numpy()
+    assert (a, b) == (pytest.approx((2 / 2 + 0 / 2) / 2), pytest.approx((1 / 2 + 2 / 2) / 2))
+    wider = prompt_winners(cube.isel(order=[1]), draws=0)["accuracy"].estimate.to_numpy()
+    assert wider.tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert (int(found.data["n_invalid"][0]), int(found.data["n_missing"][0])) == (1, 1)
+    assert "⊥ is wrong" in str(found).replace("\n  ", " ")
+    assert float(found.data["best_share"].sum()) == pytest.approx(1)
+    with pytest.raises(KernelError, match="no score"):  # asked for by name, a correlation needs scores
+        prompt_winners(cube, correlations=["pearson"])
+    with pytest.raises(CubeError, match="is no class"):
+        prompt_winners(cube.assign_coords(gold=("item", ["maybe", "no", "no", ""])))
+    unknown = prompt_winners(cube.assign_coords(gold=("item", ["", "", "", ""])), draws=0)
+    assert np.isnan(unknown["accuracy"].estimate).all()
+    assert "no answer has both a verdict and a right class" in str(unknown)
+
+
 # Scores ---------------------------------------------------------------------------------------------------------------
 
 
