@@ -219,6 +219,17 @@ def test_an_indefinite_kernel_is_noted() -> None:
         assert so.decompose(cube, kernel=kernel, allow_indefinite=True).groups[0].notes == ()
 
 
+def test_ranks_that_nobody_declared_are_refused() -> None:
+    def rows(verdicts):
+        return [{"q": q, "p": p, "r": r, "v": v} for q in "12" for p in "ab" for r, v in enumerate(verdicts)]
+
+    roles = {"item": "q", "facets": ["p"], "repeat": "r", "verdict": "v"}
+    with pytest.raises(KernelError, match=r"nobody has ranked them \(high, low, mid\).*lowest to the highest"):
+        so.decompose(so.make_cube(rows(["low", "mid", "high"]), **roles), kernel="ordinal")
+    so.decompose(so.make_cube(rows(["low", "mid", "high"]), classes=["low", "mid", "high"], **roles), kernel="ordinal")
+    so.decompose(so.make_cube(rows(["1", "2", "10"]), **roles), kernel="ordinal")
+
+
 def test_bands_that_do_not_exist_are_refused_before_any_work() -> None:
     with pytest.raises(InputError, match="covers resampled items"):
         so.decompose(cube_of(random_codes(3, 2, 4)), covers="calls", interval="bca")

@@ -20,7 +20,7 @@ from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
 from secondorder._statistics._group import FacetInfo, Group
-from secondorder._statistics._kernel import ChosenKernel, InvalidAs, choose_kernel
+from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order, choose_kernel
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
 from secondorder.errors import CubeError, DesignError, InputError
@@ -136,6 +136,8 @@ def decompose(
         standardise=standardise,
         allow_indefinite=allow_indefinite,
     )
+    classes_declared = bool(attribute(cube, "classes_declared", True))
+    check_order(chosen, classes, classes_declared=classes_declared)
     if chosen.drop_invalid and "soft" in cube:
         raise InputError(
             "soft verdicts are spread over the classes: no call is ⊥ as a whole",
@@ -145,7 +147,7 @@ def decompose(
     settings = Settings(
         kernel=chosen.name,
         classes=classes,
-        classes_declared=bool(attribute(cube, "classes_declared", True)),
+        classes_declared=classes_declared,
         invalid=tuple(attribute(cube, "invalid", [])),
         missing=tuple(attribute(cube, "missing", [])),
         invalid_as=invalid,

@@ -23,7 +23,7 @@ from secondorder.core._kernels import (
 )
 from secondorder.errors import KernelError
 
-__all__ = ["ChosenKernel", "InvalidAs", "choose_kernel", "is_number", "kernel", "parse_invalid_as"]
+__all__ = ["ChosenKernel", "InvalidAs", "check_order", "choose_kernel", "is_number", "kernel", "parse_invalid_as"]
 
 OTHER = "other_class"
 InvalidAs = Literal["class", "missing", "midpoint"] | tuple[float, float]
@@ -156,6 +156,23 @@ def choose_kernel(
         return _interval(valid, has_bottom, scores, invalid_as, bottom_occurs, standardise)
     matrix = _aligned(declared, labels)
     return ChosenKernel("user", check_kernel(matrix, len(labels), allow_indefinite=allow_indefinite), drop, invalid_as)
+
+
+def check_order(chosen: ChosenKernel, classes: Sequence[str], *, classes_declared: bool) -> None:
+    """Refuse ranks nobody declared: words that were found in a table are in alphabetical order.
+
+    Raises
+    ------
+    KernelError
+        For the ordinal kernel on classes that were found and are not all numbers.
+    """
+    valid = [label for label in classes if label != BOTTOM]
+    if chosen.name == "ordinal" and not classes_declared and not all(is_number(label) for label in valid):
+        raise KernelError(
+            f"the classes were found in the data, so nobody has ranked them ({', '.join(valid[:8])})",
+            place="--kernel ordinal",
+            remedy="give --classes (classes=) from the lowest to the highest",
+        )
 
 
 def _check_invalid_as(invalid_as: Any) -> None:

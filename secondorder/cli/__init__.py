@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from secondorder._version import __version__
 from secondorder.errors import SecondOrderError
@@ -86,6 +86,11 @@ def _run(arguments: list[str]) -> int:
     except SecondOrderError as error:
         _complain(str(error))
         return error.exit_code
+    except UnusedCliTokensError as error:
+        unused = error.unused_tokens or []
+        what = f"{unused[0]!r} is one argument too many: a flag takes one value, give it again for each further one"
+        _complain(f"{what}. Try --help.")
+        return 2
     except CycloptsError as error:
         _complain(f"{' '.join(str(error).split())} Try --help.")
         return 2

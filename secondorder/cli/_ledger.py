@@ -29,7 +29,7 @@ def verify(run: Run, /) -> int:
     Parameters
     ----------
     run
-        The folder of a run, or a ledger.sqlite.
+        The folder of a run or its audit.toml, or a ledger.sqlite.
     """
     from secondorder.acquire import read_ledger, verify_ledger
 
@@ -67,7 +67,7 @@ def export(
     Parameters
     ----------
     run
-        The folder of a run, or a ledger.sqlite; it may be one that is being written.
+        The folder of a run or its audit.toml, or a ledger.sqlite; it may be one that is being written.
     output
         File to write, .jsonl or .parquet.
     rows
@@ -87,8 +87,11 @@ def export(
 def _ledger_and_manifest(run: Path) -> tuple[Path, dict[str, Any] | None]:
     """Path of a ledger, and the manifest beside it where there is one."""
     from secondorder._audit._folder import RunFolder
+    from secondorder._audit._plan import find_target
 
     path = run / "ledger.sqlite" if run.is_dir() else run
+    if run.suffix == ".toml" or (run.is_dir() and not path.is_file()):
+        path = find_target(run).folder.ledger
     folder = RunFolder(path.parent)
     beside = path.name == folder.ledger.name and folder.manifest.is_file()
     return path, folder.read_manifest() if beside else None
