@@ -56,7 +56,7 @@ def test_there_are_claims_enough_and_each_says_what_it_would_see() -> None:
         assert claim.is_exact or claim.false_alarm <= 1e-6
 
 
-@pytest.mark.parametrize("name", ["kernels_negative_type", "agrees_with_irrcac"])
+@pytest.mark.parametrize("name", ["kernels_negative_type", "agrees_with_irrcac", "agrees_with_r"])
 def test_exact_claims_hold(name: str) -> None:
     verdict = run_claim(load(name), quick=True)
     assert verdict.passed, verdict
@@ -143,6 +143,20 @@ def test_plugin_in_place_of_debiased_fails_the_exact_claim(monkeypatch: pytest.M
     # The first experiment is enough; the whole claim takes as long as it takes.
     first = list(islice(claim.check(True), 3))
     assert [finding.passed for finding in first] == [False] * 3
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_correction_one_in_a_million_short_leaves_the_values_of_r(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _estimates.self_corrections
+    monkeypatch.setattr(
+        _estimates, "self_corrections", lambda *args: [(1 - 1e-6) * value for value in right(*args)], raising=False
+    )
+    check = load("agrees_with_r").check
+    assert check is not None
+    found = {finding.what: finding.passed for finding in islice(check(True), 9)}
+    assert {what for what, passed in found.items() if not passed} == {
+        f"aov, census: {name}" for name in ("call", "prompt", "order", "prompt:order")
+    }
 
 
 @pytest.mark.usefixtures("fresh")
