@@ -12,7 +12,8 @@ from secondorder.core import _permutation
 from secondorder.core._cells import cells_from_codes
 from secondorder.core._estimates import across_repeats, complete_pairs
 from secondorder.core._kernels import nominal_kernel, ordinal_kernel
-from secondorder.core._permutation import benjamini_hochberg, permutation_test, relabelling_test
+from secondorder.core._multiplicity import benjamini_hochberg
+from secondorder.core._permutation import permutation_test, relabelling_test
 from secondorder.errors import DesignError
 
 NAMES = ("prompt", "order")
@@ -162,6 +163,20 @@ def test_soft_verdicts_are_shuffled_like_hard_ones(items: np.ndarray, shuffled: 
         )
         np.testing.assert_allclose(hard.draws, same.draws, atol=1e-14)
         np.testing.assert_array_equal(hard.item_pvalues, same.item_pvalues)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_few_calls_are_counted_without_a_program(
+    items: np.ndarray, missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = items[200:250:10].copy()
+    if missing:
+        few[0, 1, 0, 2] = -1
+    plain = permutation_test(few, DESIGN, (ORDER, BOTH), nominal_kernel(2), "order", seed=6, n_draws=50)
+    monkeypatch.setattr(_permutation, "FEW_CALLS", 0)
+    compiled = permutation_test(few, DESIGN, (ORDER, BOTH), nominal_kernel(2), "order", seed=6, n_draws=50)
+    np.testing.assert_allclose(plain.draws, compiled.draws, atol=1e-14)
+    np.testing.assert_array_equal(plain.item_pvalues, compiled.item_pvalues)
 
 
 def test_draws_are_a_prefix_of_more_draws(items: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,15 +17,19 @@ from secondorder._labels._results import Table, render_table
 from secondorder._schema import ITEM, REPEAT
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._estimate import item_values
 from secondorder._statistics._group import Group
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder.core._dependence import independence_tests
-from secondorder.core._permutation import holm
+from secondorder.core._estimates import plugin_from
+from secondorder.core._multiplicity import holm
 from secondorder.errors import InputError
 
 __all__ = ["CAUSES", "Detector", "IndependenceReport", "check_independence", "independence_report"]
 
 Floats = NDArray[np.float64]
+# Calls up to which plain array operations end before a program is compiled.
+FEW_CALLS = 200_000
 
 CAUSES: Mapping[str, str] = {
     "repeat alignment": "calls at the same repeat index agree across cells: seeds shared between cells",
@@ -201,19 +205,17 @@ def check_independence(
         raise InputError(
             "verdicts are soft", place="check", remedy="its tests compare hard verdicts: give a cube of sampled calls"
         )
-    complete = decompose(cube, **declaration)
-    return independence_report(cube, complete, declaration, draws=draws, seed=seed, alpha=alpha)
+    return independence_report(cube, decompose(cube, **declaration), draws=draws, seed=seed, alpha=alpha)
 
 
 def independence_report(
-    cube: xr.Dataset, complete: Decomposition, declaration: Mapping[str, Any], *, draws: int, seed: int, alpha: float
+    cube: xr.Dataset, result: Decomposition, *, draws: int, seed: int, alpha: float
 ) -> IndependenceReport:
-    """The same from a decomposition that is there already."""
-    across = decompose(cube, **{**declaration, "pairs": "across-repeats"})
-    parts = list(groups(cube, list(complete.groups[0].facets)))
+    """The same from a decomposition of the cube that is there already, whatever its pairs."""
+    parts = list(groups(cube, list(result.groups[0].facets)))
     detectors: list[Detector] = []
     effects: list[tuple[Mapping[str, str], str, float, float]] = []
-    for group, other, (_, part) in zip(complete.groups, across.groups, parts, strict=True):
+    for group, (_, part) in zip(result.groups, parts, strict=True):
         if any(group.reasons):
             raise InputError(next(filter(None, group.reasons)), place="check", remedy="repeat the calls of a cell")
         tests = independence_tests(
@@ -228,9 +230,31 @@ def independence_report(
         adjusted = holm([test.pvalue for test in tests])
         detectors.extend(Detector(group.by, *test, float(p)) for test, p in zip(tests, adjusted, strict=True))
         detectors.extend(_counted(group, part))
-        means, others = group.values.mean(0), other.values.mean(0)
+        means, others = _complete(group).mean(0), _across(group).mean(0)
         effects.extend((group.by, name, float(means[j]), float(others[j])) for j, name in enumerate(group.names))
     return IndependenceReport(tuple(detectors), alpha, tuple(effects))
+
+
+def _complete(group: Group) -> Floats:
+    if group.settings.pairs == "complete":
+        return group.values
+    return item_values(group.calls.codes, group.design, group.components, group.calls.kernel, "complete").debiased
+
+
+def _across(group: Group) -> Floats:
+    """Values of across-repeats pairs; plain array operations where calls are few, because a program costs a second."""
+    if group.settings.pairs == "across-repeats":
+        return group.values
+    codes, design, components, kernel = group.calls.codes, group.design, group.components, group.calls.kernel
+    if codes.size > FEW_CALLS or (codes < 0).any():
+        return item_values(codes, design, components, kernel, "across-repeats").debiased
+    repeats = codes.shape[-1]
+    unit = np.eye(len(kernel))
+    mean = np.stack([(codes == code).mean(-1) for code in range(len(kernel))], axis=-1)
+    whole = np.stack(plugin_from(mean, design, components, kernel), axis=-1)
+    blocks = sum(np.stack(plugin_from(unit[codes[..., r]], design, components, kernel), -1) for r in range(repeats))
+    values: Floats = (repeats**2 * whole - blocks) / (repeats * (repeats - 1))
+    return values
 
 
 def _flat(codes: NDArray[Any]) -> NDArray[Any]:

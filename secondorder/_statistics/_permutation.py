@@ -16,7 +16,8 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
 from secondorder._statistics._kernel import InvalidAs
 from secondorder._statistics._repeats import require_named_repeats
-from secondorder.core._permutation import PermutationTest, benjamini_hochberg, relabelling_test
+from secondorder.core._multiplicity import benjamini_hochberg
+from secondorder.core._permutation import PermutationTest, relabelling_test
 from secondorder.core._permutation import permutation_test as shuffle_test
 from secondorder.errors import InputError
 

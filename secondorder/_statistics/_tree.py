@@ -21,6 +21,7 @@ from secondorder._schema import ESTIMATES_SCHEMA, check_schema
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
+from secondorder._statistics._inference_tree import errors_part, independence_parts, tests_part
 from secondorder._statistics._outcomes import gold_match, integrity, outcome_counts
 from secondorder._statistics._sensitivity import prefixes, sensitivity
 from secondorder._version import __version__
@@ -44,7 +45,8 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
     decomposition : Decomposition
     tree : DataTree
         Schema ``secondorder.estimates/1``: ``/components``, ``/strata``, ``/items``, ``/prefixes``, ``/sensitivity``,
-        ``/outcomes``, ``/gold``, ``/integrity``, ``/comparison`` and ``/provenance``.
+        ``/outcomes``, ``/gold``, ``/integrity``, ``/errors``, ``/tests``, ``/independence``, ``/comparison`` and
+        ``/provenance``.
     """
     result = decompose(cube, **options)
     tree = result_tree(result)
@@ -54,6 +56,7 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
         "outcomes": outcome_counts(cube) if "status" in cube else xr.Dataset(),
         "gold": gold_match(cube),
         "integrity": integrity(cube) if "status" in cube else xr.Dataset(),
+        **independence_parts(cube, result),
     }
     for name, part in parts.items():
         tree[f"/{name}"] = xr.DataTree(part)
@@ -67,13 +70,15 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
 
 
 def result_tree(result: Decomposition) -> xr.DataTree:
-    """What a decomposition alone says, as the tree of a report: ``/components``, ``/strata``, ``/items``,
-    ``/comparison`` and ``/provenance``.
+    """What a decomposition alone says, as the tree of a report: ``/components``, ``/strata``, ``/items``, ``/errors``,
+    ``/tests``, ``/comparison`` and ``/provenance``.
     """
     parts: dict[str, xr.Dataset] = {
         "components": _components(result),
         "strata": _strata(result),
         "items": _items(result),
+        "errors": errors_part(result),
+        "tests": tests_part(result),
         **_comparison(result),
         "provenance": _provenance(result),
     }

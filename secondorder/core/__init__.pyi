@@ -54,10 +54,10 @@ from ._kernels import midpoint_invalid as midpoint_invalid
 from ._kernels import negative_type_gap as negative_type_gap
 from ._kernels import nominal_kernel as nominal_kernel
 from ._kernels import ordinal_kernel as ordinal_kernel
+from ._multiplicity import benjamini_hochberg as benjamini_hochberg
+from ._multiplicity import holm as holm
 from ._permutation import PermutationTest as PermutationTest
 from ._permutation import Shuffled as Shuffled
-from ._permutation import benjamini_hochberg as benjamini_hochberg
-from ._permutation import holm as holm
 from ._permutation import permutation_test as permutation_test
 from ._permutation import relabelling_test as relabelling_test
 from ._posterior import Prior as Prior

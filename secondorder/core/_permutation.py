@@ -27,14 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder._design import Component, Design
 from secondorder.core._balanced import balanced_pairs, is_worth_unrolling
 from secondorder.core._cells import Cells, cells_from_codes, cells_from_soft
-from secondorder.core._estimates import across_repeats, complete_pairs, plugin
+from secondorder.core._estimates import across_repeats, complete_pairs, complete_pairs_from, plugin
 from secondorder.errors import DesignError
 
 __all__ = [
     "PermutationTest",
     "Shuffled",
-    "benjamini_hochberg",
-    "holm",
     "permutation_test",
     "relabelling_test",
     "shuffles",
@@ -45,6 +43,8 @@ Shuffled = Literal["calls", "labels"]
 
 # Calls shuffled at once: the working memory is some fifty bytes for each.
 CALLS_PER_BLOCK = 1 << 20
+# Shuffled calls up to which plain array operations end before a program is compiled.
+FEW_CALLS = 10_000_000
 # The lower bits of a sort key hold what is shuffled, the upper 48 are random.
 PAYLOAD_BITS = 16
 TIES = 1e-9
@@ -134,7 +134,8 @@ def permutation_test(
     # The facet stands last before the repeats: the calls that may change places are neighbours in memory.
     soft = data.ndim == len(design.names) + 3
     data = data.transpose(0, *(1 + j for j in axes), *range(1 + len(axes), data.ndim))
-    statistic = _statistic(inner, components, matrix, soft, shuffled)
+    few = data.size * n_draws <= FEW_CALLS and not soft and int((data >= 0).sum(-1).min()) >= 2
+    statistic = _statistic(inner, components, matrix, soft, shuffled, few)
     if shuffled == "calls":
         rows = data.reshape(-1, inner.shape[-1] * data.shape[1 + len(axes)], *data.shape[2 + len(axes) :])
 
@@ -237,50 +238,6 @@ def relabelling_test(
     return PermutationTest(nothing, nothing, estimate, _pvalues(total, estimate, n_draws), draws)
 
 
-def benjamini_hochberg(pvalues: ArrayLike) -> Floats:
-    """P values adjusted for the false discovery rate: reject those at or below the wanted rate.
-
-    Parameters
-    ----------
-    pvalues : array, shape (N,)
-        NaN values (undefined tests) are no tests: they stay NaN and do not count.
-
-    Examples
-    --------
-    >>> benjamini_hochberg([0.01, 0.04, 0.03, np.nan]).round(3).tolist()
-    [0.03, 0.04, 0.04, nan]
-    """
-    values = np.asarray(pvalues, dtype=np.float64)
-    adjusted = np.full(values.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    steps = values[order] * len(order) / np.arange(1, len(order) + 1)
-    adjusted[order] = np.minimum.accumulate(steps[::-1])[::-1]
-    return adjusted
-
-
-def holm(pvalues: ArrayLike) -> Floats:
-    """P values adjusted for the family-wise error rate, whatever their dependence: reject those at or below the rate.
-
-    Parameters
-    ----------
-    pvalues : array, shape (N,)
-        NaN values (undefined tests) are no tests: they stay NaN and do not count.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03, np.nan]).round(3).tolist()
-    [0.03, 0.06, 0.06, nan]
-    """
-    values = np.asarray(pvalues, dtype=np.float64)
-    adjusted = np.full(values.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    steps = values[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
 def _reordered(design: Design, axes: Sequence[int]) -> Design:
     return Design(
         tuple(design.names[j] for j in axes),
@@ -308,7 +265,7 @@ def _check_effects(design: Design, components: Sequence[Component], facet: str) 
 
 
 def _statistic(
-    design: Design, components: tuple[Component, ...], kernel: Floats, soft: bool, shuffled: Shuffled
+    design: Design, components: tuple[Component, ...], kernel: Floats, soft: bool, shuffled: Shuffled, few: bool
 ) -> Callable[[NDArray[Any]], Floats]:
     classes = len(kernel)
 
@@ -332,7 +289,15 @@ def _statistic(
             return np.asarray(balanced_pairs(verdicts, design, components, kernel)[0]).T
         return np.asarray(complete_pairs(cells_from_codes(verdicts, classes), design, components, kernel))
 
-    return across if shuffled == "labels" else complete
+    def plain(verdicts: NDArray[Any]) -> Floats:
+        counts = np.stack([(verdicts == code).sum(-1) for code in range(classes)], axis=-1).astype(np.float64)
+        n = counts.sum(-1)
+        values = complete_pairs_from(n, counts / n[..., None], np.zeros(n.shape), design, components, kernel)
+        return np.stack(values, axis=-1)
+
+    if shuffled == "labels":
+        return across
+    return plain if few else complete
 
 
 def shuffles(rows: NDArray[Any], seed: int, n_draws: int, wide: int) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -1,0 +1,154 @@
+"""Errors for each randomness, tests and signs of dependence, as parts of the estimates tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._schema import REPEAT
+from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._dependence import CAUSES, independence_report
+from secondorder._statistics._errors import call_note
+from secondorder._statistics._group import Group
+from secondorder._statistics._permutation import Hypothesis, facet_effects, group_test
+from secondorder._statistics._repeats import has_named_repeats
+from secondorder._statistics._settings import COVERS, Covers
+from secondorder.core._intervals import t_interval
+from secondorder.core._multiplicity import benjamini_hochberg
+from secondorder.core._permutation import PermutationTest
+
+__all__ = ["errors_part", "independence_parts", "tests_part"]
+
+DRAWS = 999
+FEWEST_DRAWS = 299
+# Shuffled calls that a test of a report may take: some ten seconds.
+MOST_SHUFFLED = 400_000_000
+ALPHA = 0.05
+
+
+def errors_part(result: Decomposition) -> xr.Dataset:
+    """Standard errors and t bands for every randomness that makes sense for the design.
+
+    Returns
+    -------
+    Dataset, dims (group, covers, component)
+        ``se``, ``lower``, ``upper``, ``reason`` (why one is undefined), and ``note`` along ``group, covers``.
+    """
+    random = any(not group.design.all_fixed for group in result.groups)
+    wanted: tuple[Covers, ...] = COVERS if random else ("items", "calls")
+    shape = (len(result.groups), len(wanted), len(result.groups[0].names))
+    found = {name: np.full(shape, np.nan) for name in ("se", "lower", "upper")}
+    reason = np.full(shape, "", dtype=object)
+    note = np.full(shape[:2], "", dtype=object)
+    for g, group in enumerate(result.groups):
+        for c, covers in enumerate(wanted):
+            errors = group.errors(covers)
+            band = t_interval(errors, result.settings.level)
+            found["se"][g, c], found["lower"][g, c], found["upper"][g, c] = errors.se, band.lower, band.upper
+            reason[g, c] = [own or other for own, other in zip(group.reasons, band.reason, strict=True)]
+            note[g, c] = (call_note(group) or "") if covers == "calls" else ""
+    dims = ("group", "covers", "component")
+    return xr.Dataset(
+        {name: (dims, values) for name, values in found.items()}
+        | {"reason": (dims, reason.astype(str)), "note": (dims[:2], note.astype(str))},
+        coords={"group": _labels(result), "covers": list(wanted), "component": list(result.groups[0].names)},
+        attrs={"level": result.settings.level},
+    )
+
+
+def tests_part(result: Decomposition) -> xr.Dataset:
+    """Permutation tests of every facet: no effect on any item.
+
+    Calls are shuffled, unless pairs across repeats were asked for: then calls of one repeat may depend on each other,
+    and the labels of a facet's levels are shuffled within each repeat, in all cells of the other facets alike.
+
+    Returns
+    -------
+    Dataset, dims (group, test)
+        ``facet``, ``component``, ``estimate``, ``pvalue``, and ``items``: those with an effect at a false discovery
+        rate of 5 %. Empty where components are undefined or the cube is too large.
+    """
+    draws = _draws(result)
+    first = result.groups[0]
+    facets = first.design.names
+    tests = [(facet, component.name) for facet in facets for component in facet_effects(first, facet)]
+    if not tests or draws < FEWEST_DRAWS or any(any(group.reasons) for group in result.groups):
+        return xr.Dataset()
+    hypothesis: Hypothesis = "labels" if first.settings.pairs == "across-repeats" else "calls"
+    found = [
+        [_test(group, facet, hypothesis, draws, result.settings.seed) for facet in facets] for group in result.groups
+    ]
+    values = {
+        "estimate": [np.concatenate([test.estimate for test in row]) for row in found],
+        "pvalue": [np.concatenate([test.pvalue for test in row]) for row in found],
+        "items": [np.concatenate([_discovered(test.item_pvalues) for test in row]) for row in found],
+    }
+    return xr.Dataset(
+        {name: (("group", "test"), np.stack(rows)) for name, rows in values.items()}
+        | {"facet": ("test", [facet for facet, _ in tests]), "component": ("test", [name for _, name in tests])},
+        coords={"group": _labels(result)},
+        attrs={"draws": draws, "hypothesis": hypothesis},
+    )
+
+
+def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.Dataset]:
+    """Signs of dependence: every detector, and beside it both estimates.
+
+    Returns
+    -------
+    dict of Dataset
+        ``independence`` (dim ``detector``) and ``independence/effects`` (dims ``group, component``); the first alone,
+        and empty, for cubes without such tests: one repeat, soft verdicts, repeats numbered by row, too many calls.
+    """
+    draws = _draws(result)
+    testable = cube.sizes[REPEAT] > 1 and "soft" not in cube and has_named_repeats(cube) and draws >= FEWEST_DRAWS
+    if not testable or any(any(group.reasons) for group in result.groups):
+        return {"independence": xr.Dataset()}
+    report = independence_report(cube, result, draws=draws, seed=result.settings.seed, alpha=ALPHA)
+    told = {
+        "group": [_label(entry.by) for entry in report.detectors],
+        "cause": [CAUSES[entry.name] for entry in report.detectors],
+        "note": [entry.note for entry in report.detectors],
+        "suspicious": [entry in report.suspicious for entry in report.detectors],
+    }
+    detectors = report.to_dataset().assign({name: ("detector", values) for name, values in told.items()})
+    names = result.groups[0].names
+    values = np.array([effect[2:] for effect in report.effects], dtype=np.float64).reshape(-1, len(names), 2)
+    effects = xr.Dataset(
+        {
+            name: (("group", "component"), values[..., place])
+            for place, name in enumerate(("complete", "across_repeats"))
+        },
+        coords={"group": _labels(result), "component": list(names)},
+    )
+    return {
+        "independence": detectors.assign_attrs(draws=draws, alpha=report.alpha),
+        "independence/effects": effects,
+    }
+
+
+def _draws(result: Decomposition) -> int:
+    """Shuffles that a report has time for."""
+    most = max(group.calls.codes.size for group in result.groups)
+    return min(DRAWS, MOST_SHUFFLED // max(most, 1))
+
+
+def _test(group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: int) -> PermutationTest:
+    together = [name for name in group.design.names if name != facet] if hypothesis == "labels" else []
+    return group_test(group, facet, hypothesis, draws, seed, together)
+
+
+def _discovered(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How many items each component is found on."""
+    return np.array([(benjamini_hochberg(column) <= ALPHA).sum() for column in pvalues.T], dtype=np.float64)
+
+
+def _labels(result: Decomposition) -> list[str]:
+    return [_label(group.by) for group in result.groups]
+
+
+def _label(by: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in by.items())
