@@ -16,9 +16,10 @@ from secondorder._canon import blake2b_64
 from secondorder.acquire._endpoint import build_body
 from secondorder.acquire._http import Exchange, JudgeLine
 from secondorder.acquire._reading import Completion, Failure
+from secondorder.acquire._refusals import place_of, refusal
 from secondorder.acquire._spec import JudgeSpec
 from secondorder.acquire._types import Call
-from secondorder.errors import EndpointError, KeyRefusedError
+from secondorder.errors import EndpointError
 
 __all__ = ["CANARY", "Probe", "cache_signs", "canary_requests", "probe_judge"]
 
@@ -194,19 +195,13 @@ class _Sender:
         return exchange
 
     def _error(self, failure: Failure, status: int | None) -> EndpointError:
-        place = f"judge {self._line.name!r} at {self._judge.base_url}"
-        if status in (401, 403):
-            key = self._judge.key_env
-            remedy = "name the key's variable in key_env" if key is None else f"check the key in {key}"
-            return KeyRefusedError(failure.detail, place=place, remedy=remedy)
+        name, judge = self._line.name, self._judge
+        if failure.remedy == "fatal":
+            return refusal(name, judge, failure, status)
+        problem, remedy = f"{failure.detail} ({TRIES} tries)", "mend the server"
         if failure.remedy == "rejected":
-            return EndpointError(
-                f"it rejects the request: {failure.detail}", place=place, remedy="mend the judge's body or model"
-            )
-        remedy = {404: "check base_url and model", 402: "settle the account"}.get(status or 0, "mend the server")
-        return EndpointError(
-            f"{failure.detail} ({TRIES} tries)" if status != 404 else failure.detail, place=place, remedy=remedy
-        )
+            problem, remedy = f"it rejects the request: {failure.detail}", "mend the judge's body or model"
+        return EndpointError(problem, place=place_of(name, judge), remedy=remedy)
 
 
 async def _ask_logprobs(sender: _Sender, judge: JudgeSpec, request: bytes) -> tuple[Exchange, bool | None]:

@@ -16,13 +16,14 @@ from secondorder.acquire._ledger_read import LedgerReader, PendingCall, read_led
 from secondorder.acquire._outcome import Parser, attempt_of, outcome_of
 from secondorder.acquire._progress import Tally
 from secondorder.acquire._reading import Completion, Failure
+from secondorder.acquire._refusals import place_of, refusal
 from secondorder.acquire._retry import Backoff, Pace
+from secondorder.acquire._silence import Silence, Unanswered
 from secondorder.acquire._spec import JudgeSpec, RetrySpec
 from secondorder.acquire._types import Call, Outcome
 from secondorder.errors import (
     CorruptFileError,
     EndpointError,
-    KeyRefusedError,
     SecondOrderError,
     SpecError,
     StorageError,
@@ -37,10 +38,7 @@ MOST_AHEAD = 64
 a crash comes."""
 
 FIRST_REJECTED = 10
-SILENT = 10
-SILENT_ITEMS = 3
-"""A judge is stopped when it rejects its first calls, or leaves this many in a row without answer. Where the server
-answered with an error, an item may be what it stumbles over: then they must be of several items."""
+"""A judge that rejects this many first calls is stopped."""
 
 GRACE_S = 10.0
 
@@ -93,7 +91,7 @@ class JudgeRun:
         self._error: SecondOrderError | None = None
         self._answered = answered
         self._rejected = 0
-        self._unanswered: list[tuple[Call, int, Failure]] = []
+        self._silence = Silence()
         self._sent = 0
         self._began = self._loop.time()
 
@@ -233,7 +231,7 @@ class JudgeRun:
 
     def _refuse_endless_wait(self) -> None:
         """A policy that waits while nothing is out would wait for ever, unless it is for calls without answer."""
-        if self._unanswered:
+        if self._silence:
             return self._end_unanswered()
         raise SpecError(
             f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
@@ -306,7 +304,7 @@ class JudgeRun:
                 return self._complete(call, number, exchange, reading)
             if reading.remedy == "fatal":
                 self._record(call, number, "refused", exchange)
-                raise self._refused(reading, exchange.status)
+                raise refusal(self.name, self._judge, reading, exchange.status, then=_AGAIN)
             if reading.remedy == "rejected":
                 self._record(call, number, "rejected", exchange, Outcome("no_completion", "rejected"))
                 return self._count_rejection(reading)
@@ -380,43 +378,24 @@ class JudgeRun:
             raise self._useless(f"the first {self._rejected} calls were all rejected ({failure.detail})")
 
     def _give_up(self, call: Call, number: int, exchange: Exchange, failure: Failure) -> None:
-        """The attempts are used up. Whether that ends the call is known once the judge answers, or is stopped."""
-        if failure.reason not in _SILENCE:
+        """The attempts are used up. Whether that ends the call is known once the judge answers, or is away."""
+        if not self._silence.covers(failure):
             return self._record(call, number, failure.reason, exchange, Outcome("no_completion", failure.reason))
         self._record(call, number, failure.reason, exchange)
-        self._unanswered.append((call, number, failure))
-        # An item's own fault shows as an error of the server; refused connections and rate limits do not look at it.
-        items = {call.item for call, _, _ in self._unanswered}
-        unrelated = all(failure.reason != "http_error" for _, _, failure in self._unanswered)
-        if len(self._unanswered) >= SILENT and (unrelated or len(items) >= SILENT_ITEMS):
-            raise self._useless(f"{len(self._unanswered)} calls in a row got no answer ({failure.detail})")
+        if self._silence.add(Unanswered(call, number, failure)):
+            raise self._useless(f"{len(self._silence)} calls in a row got no answer ({failure.detail})")
         return None
 
     def _end_unanswered(self) -> None:
-        """The judge is there: what it left without answer has ended. Calls that show it to be away stay pending."""
-        for call, number, failure in self._unanswered:
+        for call, number, failure in self._silence.end():
             self._record(call, number, "not_called", outcome=Outcome("no_completion", failure.reason))
-        self._unanswered.clear()
 
     def _useless(self, problem: str) -> EndpointError:
         return EndpointError(
-            problem, place=self._place, remedy=f"mend the server or the judge's settings, then {_AGAIN}"
+            problem,
+            place=place_of(self.name, self._judge),
+            remedy=f"mend the server or the judge's settings, then {_AGAIN}",
         )
 
-    def _refused(self, failure: Failure, status: int | None) -> EndpointError:
-        if status in (401, 403):
-            key = self._judge.key_env
-            remedy = "name the key's variable in key_env" if key is None else f"check the key in {key}"
-            return KeyRefusedError(failure.detail, place=self._place, remedy=f"{remedy}, then {_AGAIN}")
-        remedy = {404: "check base_url and model", 402: "settle the account", 429: "settle the account"}.get(
-            status or 0, "check base_url"
-        )
-        return EndpointError(failure.detail, place=self._place, remedy=f"{remedy}, then {_AGAIN}")
 
-    @property
-    def _place(self) -> str:
-        return f"judge {self.name!r} at {self._judge.base_url}"
-
-
-_SILENCE = ("connection", "http_error", "rate_limited")
 _AGAIN = "give the same command again: what is stored is kept"
