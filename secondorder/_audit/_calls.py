@@ -82,6 +82,9 @@ def said_of_calls(summary: Summary) -> str:
         counts[row.status or "open"] = counts.get(row.status or "open", 0) + row.count
     words = {"valid": "valid", "invalid": "⊥", "no_completion": "missing", "not_called": "not called", "open": "open"}
     said = ", ".join(f"{counts[status]:,} {word}" for status, word in words.items() if status in counts)
-    failed = sum(count for (_, result), count in summary.attempts.items() if result != "completed")
-    more = f"; {failed:,} failed attempt{'s' * (failed > 1)}" if failed else ""
+    attempts = {"failed": 0, "interrupted": 0}
+    for (_, result), count in summary.attempts.items():
+        if result != "completed":
+            attempts["interrupted" if result == "interrupted" else "failed"] += count
+    more = "".join(f"; {count:,} {word} attempt{'s' * (count > 1)}" for word, count in attempts.items() if count)
     return f"{summary.planned:,} calls ({said}{more}), {summary.seconds:.1f} s"
