@@ -64,6 +64,15 @@ def test_errors_are_those_of_the_decomposition(whole: tuple[xr.Dataset, xr.DataT
     assert f"±{one.se('call', covers='calls'):.4f}" in text
 
 
+def test_items_keep_what_errors_are_made_of(whole: tuple[xr.Dataset, xr.DataTree]) -> None:
+    items, errors = whole[1]["/items"].to_dataset(), whole[1]["/errors"].to_dataset()
+    size = items.sizes["item"]
+    over_items = np.sqrt((items.influence**2).sum("item") / (size * (size - 1)))
+    np.testing.assert_allclose(over_items, errors.se.sel(covers="items"), rtol=1e-12)
+    over_calls = np.sqrt(items.call_variance.sum("item")) / size
+    np.testing.assert_allclose(over_calls, errors.se.sel(covers="calls"), rtol=1e-12)
+
+
 def test_with_few_calls_the_error_of_calls_is_labelled_as_a_bound() -> None:
     tree = result_tree(so.decompose(made(some(judges=1, repeats=2))))
     errors = tree["/errors"].to_dataset().isel(group=0)

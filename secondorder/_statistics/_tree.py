@@ -20,12 +20,13 @@ from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._errors import item_call_variance
 from secondorder._statistics._group import Group
 from secondorder._statistics._inference_tree import errors_part, independence_parts, tests_part
 from secondorder._statistics._outcomes import gold_match, integrity, outcome_counts
 from secondorder._statistics._sensitivity import prefixes, sensitivity
 from secondorder._version import __version__
-from secondorder.core._intervals import item_errors, t_interval
+from secondorder.core._intervals import item_errors, item_influence, t_interval
 from secondorder.errors import CorruptFileError, InputError
 
 __all__ = ["estimate_all", "groups_text", "open_estimates", "result_tree", "save_estimates"]
@@ -204,7 +205,16 @@ def _strata(result: Decomposition) -> xr.Dataset:
 
 
 def _items(result: Decomposition) -> xr.Dataset:
+    """Values of each item, with what errors are made of: deviations from the stratum's mean, and call variances."""
     data = result.items_dataset()
+    row = {item: k for k, item in enumerate(data.item.values.tolist())}
+    influence, variance = (np.full(data.value.shape, np.nan) for _ in range(2))
+    for g, group in enumerate(result.groups):
+        rows = [row[item] for item in group.items]
+        influence[g, rows] = item_influence(group.values, group.strata_codes)
+        if not any(group.reasons):
+            variance[g, rows] = item_call_variance(group)
+    data = data.assign(influence=(data.value.dims, influence), call_variance=(data.value.dims, variance))
     strata = {
         item: stratum
         for group in result.groups
