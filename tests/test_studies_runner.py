@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 import pytest
 
@@ -329,14 +330,12 @@ def test_other_levels_are_parsed_as_their_factor() -> None:
         with_levels(study, {"K": ["4"]})
 
 
-def documented_study(tmp_path: Path) -> Path:
-    """The first Python block of the how-to page, as a reader would save it."""
+def documented_blocks() -> list[str]:
+    """The Python blocks of the how-to page: a study, the same from Python, an estimator of one's own."""
     page = (ROOT / "docs" / "howto" / "simulate.md").read_text(encoding="utf-8")
-    block = re.search(r"```python\n(.*?STUDY = .*?)```", page, re.DOTALL)
-    assert block is not None
-    path = tmp_path / "my_study.py"
-    path.write_text(block.group(1), encoding="utf-8")
-    return path
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    return blocks
 
 
 def run_command(*arguments: str) -> int:
@@ -349,7 +348,9 @@ def test_a_study_written_from_the_docs_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = documented_study(tmp_path)
+    first, from_python, own = documented_blocks()
+    path = Path("my_study.py")
+    path.write_text(first, encoding="utf-8")
     assert run_command(str(path), "--replicates", "2000", "--set", "R=2") == 0
     name = load_declared(path, "STUDY", Study).name
     folder = tmp_path / "runs" / "simulate" / name
@@ -358,6 +359,15 @@ def test_a_study_written_from_the_docs_page_runs(
     # The same again without --resume does not silently mix with what is there.
     assert run_command(str(path), "--replicates", "2000", "--set", "R=2") == 2
     assert run_command(str(path), "--replicates", "2000", "--set", "R=2", "--resume") == 0
+    found: dict[str, Any] = {}
+    exec(from_python.replace("10_000", "1000"), found)
+    assert found["result"].data.sizes == {"R": 3, "share": 2, "estimator": 2, "estimand": 5, "sum": len(SUMS)}
+    exec(own, found)
+    study = msgspec.structs.replace(found["study"], methods=("debiased", found["mine"]), estimands=("call",))
+    table = run_study(with_levels(study, {"R": ["2"]}), replicates=1000)
+    assert np.ptp(table.data["bias"].values, axis=-2).max() < 1e-9
+    # Equal estimates: what rounding leaves of the error of their ratio is not shown.
+    assert "1.00000" not in str(table)
 
 
 @pytest.mark.parametrize(

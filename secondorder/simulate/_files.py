@@ -76,8 +76,16 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-def load_declared(path: Path, name: str, kind: type[T]) -> T:
+def load_declared(path: Path | str, name: str, kind: type[T]) -> T:
     """The variable `name` of a file, which has to be a `kind`.
+
+    Parameters
+    ----------
+    path : path
+    name : str
+        ``STUDY`` or ``CLAIM``.
+    kind : type
+        :class:`Study` or :class:`Claim`.
 
     Raises
     ------
@@ -100,9 +108,9 @@ def load_declared(path: Path, name: str, kind: type[T]) -> T:
     return declared
 
 
-def load_module(path: Path) -> ModuleType:
+def load_module(path: Path | str) -> ModuleType:
     """Run a file once per process, under a name that its path decides, so that its functions can be pickled."""
-    resolved = path.resolve()
+    resolved = Path(path).resolve()
     name = f"secondorder_declared_{resolved.stem}_{sha256_hex(str(resolved).encode())[:8]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -29,6 +29,7 @@ from secondorder.simulate._study import Study
 __all__ = ["STUDY_SCHEMA", "StudyResult", "assemble", "open_study_result"]
 
 STUDY_SCHEMA = "secondorder.study/1"
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def with_error(value: float, error: float) -> str:
     >>> with_error(0.145832, 0.000091), with_error(5.1312, 0.0134), with_error(0.0, 0.0)
     ('0.14583(9)', '5.131(13)', '0.0000')
     """
-    if not np.isfinite(error) or error <= 0:
+    # What rounding leaves of an error of 0 is none.
+    if not np.isfinite(error) or error <= ROUNDING * abs(value):
         return f"{value:.4f}"
     digits = max(0, -math.floor(math.log10(error)))
     # Two digits of an error that starts with 1, where rounding to one would change it by a third.
