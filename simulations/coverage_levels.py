@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from secondorder import Facet, core
-from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, laws
+from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, StudyResult, laws
 
 LISTED = 300
 CLASSES = ["a", "b", "c"]
@@ -66,6 +66,45 @@ def two_way(draw: Draw) -> Estimate:
     return _banded(draw, core.two_way_errors(*_parts(draw)).errors)
 
 
+def figure(result: StudyResult) -> Any:
+    """Coverage of every band against the number of prompts."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = {"debiased": "over items", "levels": "over prompts", "two-way": "over items and prompts"}
+    drawn = Figure(figsize=(9.2, 7.4), layout="constrained")
+    FigureCanvasAgg(drawn)
+    rows = [(items, N) for items in result.data["items"].values for N in result.data["N"].values]
+    components = [str(name) for name in result.data["estimand"].values]
+    axes = drawn.subplots(len(rows), len(components), sharex=True, sharey=True)
+    place = np.arange(result.data.sizes["K"], dtype=float)
+    for (row, column), ax in np.ndenumerate(axes):
+        items, N = rows[row]
+        styles = zip(names.items(), ("#767676", "#D55E00", "#0072B2"), ("x", "s", "o"), strict=True)
+        for number, ((method, label), colour, marker) in enumerate(styles):
+            cell = result.data.sel(items=items, N=N, estimand=components[column], estimator=method)
+            value, error = 100 * cell["coverage"].values, 196 * cell["coverage_mcse"].values
+            ax.errorbar(
+                place + 0.1 * (number - 1), value, error, fmt=marker, color=colour, markersize=4.5, capsize=1.5,
+                linewidth=1, label=label,
+            )  # fmt: skip
+        ax.axhspan(93.5, 96.5, color="#222222", alpha=0.08, linewidth=0)
+        ax.axhline(95, color="#222222", linewidth=0.6, linestyle=":", zorder=0)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_ylim(18, 102)
+        if row == 0:
+            ax.set_title(components[column], fontsize=10)
+        if row == len(rows) - 1:
+            ax.set_xticks(place, [f"{k:g}" for k in result.data["K"].values])
+            ax.set_xlabel("prompts, K")
+        if column == 0:
+            ax.set_ylabel(f"{N} {items} items\n% of bands that hold", fontsize=9)
+    drawn.suptitle("Coverage of nominal 95 % bands when prompts are a sample; shaded: within 1.5 points", fontsize=10)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return drawn
+
+
 STUDY = Study(
     name="coverage_levels",
     aims="How often do 95 % bands hold the policy's value, when prompts are a sample?",
@@ -75,4 +114,5 @@ STUDY = Study(
     replicates=4_000,
     seed=20261203,
     measures=("coverage", "missed_low", "missed_high", "width", "interval_failure"),
+    figure=figure,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from secondorder.simulate import Mechanism, Study, band_methods, laws
+from secondorder.simulate import Mechanism, Study, StudyResult, band_methods, laws
 
 BASE = [0.4, 0.3, 0.2, 0.1]
 CLASSES = ["a", "b", "c", "d"]
@@ -33,6 +33,48 @@ def mechanism(items: int, R: int) -> Mechanism:
     return Mechanism(strata(), repeats=R, items=dict.fromkeys(("steady", "noisy", "moderate", "wild"), items))
 
 
+def figure(result: StudyResult) -> Any:
+    """Misses below and above the truth of every method against the items of a stratum."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = ("call", "prompt", "order", "interaction")
+    names = {"debiased": "t", "percentile": "percentile", "bca": "BCa", "studentised": "studentised"}
+    drawn = Figure(figsize=(8.2, 4.6), layout="constrained")
+    FigureCanvasAgg(drawn)
+    axes = drawn.subplots(result.data.sizes["R"], len(shown), sharex=True, sharey=True)
+    place = np.arange(result.data.sizes["items"], dtype=float)
+    styles = zip(names.items(), ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), ("o", "s", "^", "D"), strict=True)
+    for number, ((method, label), colour, marker) in enumerate(styles):
+        for (row, column), ax in np.ndenumerate(axes):
+            R = result.data["R"].values[row]
+            cell = result.data.sel(R=R, estimand=shown[column], estimator=method)
+            for measure, sign in (("missed_low", -1), ("missed_high", 1)):
+                value, error = 100 * cell[measure].values, 196 * cell[f"{measure}_mcse"].values
+                ax.errorbar(
+                    place + 0.14 * (number - 1.5), sign * value, error, fmt=marker, color=colour, markersize=4,
+                    capsize=1.5, linewidth=1, label=label if sign > 0 else None,
+                )  # fmt: skip
+            if row == 0:
+                ax.set_title(shown[column], fontsize=10)
+            if column == 0:
+                ax.set_ylabel(f"R = {R}\n% below | above", fontsize=9)
+    for ax in axes.flat:
+        for level in (-2.5, 0, 2.5):
+            ax.axhline(level, color="#222222", linewidth=0.6, linestyle=":" if level else "-", zorder=0)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_ylim(-16, 16)
+        ax.set_yticks([-15, -10, -5, 0, 5, 10, 15], ["15", "10", "5", "0", "5", "10", "15"])
+    for ax in axes[-1]:
+        ax.set_xticks(place, [f"{n:g}" for n in result.data["items"].values])
+        ax.set_xlabel("items per stratum")
+    drawn.suptitle("Bands that lie below (down) or above (up) the truth; dotted: 2.5 %", fontsize=10)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return drawn
+
+
 STUDY = Study(
     name="coverage_strata",
     aims="How many items does a stratum need for 95 % bands over a stratified sample?",
@@ -42,4 +84,5 @@ STUDY = Study(
     replicates=4_000,
     seed=20261202,
     measures=("coverage", "missed_low", "missed_high", "width", "interval_failure"),
+    figure=figure,
 )

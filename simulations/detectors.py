@@ -8,12 +8,13 @@ from the first repeat to the last (``drift``).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from secondorder import core
-from secondorder.simulate import Dependence, Draw, Estimate, Mechanism, Method, Study, laws
+from secondorder.simulate import Dependence, Draw, Estimate, Mechanism, Method, Study, StudyResult, laws
 
 FACETS = {"prompt": 6, "order": 2}
 BASE = [0.5, 0.3, 0.2]
@@ -46,6 +47,7 @@ def mechanism(trap: str, R: int) -> Mechanism:
     return Mechanism(law, repeats=R, dependence=TRAPS.get(trap), drift_to=end, truth=truth)
 
 
+@lru_cache(maxsize=1)  # both methods of a block share its tests
 def _tested(draw: Draw) -> tuple[Any, Any]:
     codes = np.asarray(draw.codes)
     codes = codes.reshape(*codes.shape[:2], -1, codes.shape[-1])
@@ -76,6 +78,35 @@ def family(draw: Draw) -> Estimate:
     return Estimate(statistic, reject=_rejected(adjusted))
 
 
+def figure(result: StudyResult) -> Any:
+    """Share of runs in which each test alone rejects, by trap and calls per cell."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    data = result.data.sel(estimator="alone")
+    shares = data["size"].fillna(data["power"]).transpose("R", "estimand", "trap")
+    traps = ["none", *(trap for trap in data["trap"].values if trap != "none")]
+    drawn = Figure(figsize=(10.4, 4.2), layout="constrained")
+    FigureCanvasAgg(drawn)
+    for ax, R in zip(drawn.subplots(1, data.sizes["R"], sharey=True), data["R"].values, strict=True):
+        percent = 100 * shares.sel(R=R, trap=traps).values
+        ax.imshow(percent, vmin=0, vmax=100, cmap="Blues", aspect="auto")
+        for row, column in np.ndindex(percent.shape):
+            value = percent[row, column]
+            text, colour = (
+                ("–", "#767676") if np.isnan(value) else (f"{value:.0f}", "white" if value > 55 else "#222222")
+            )
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+        ax.set_xticks(range(len(traps)), traps, rotation=50, ha="right", rotation_mode="anchor", fontsize=9)
+        ax.set_yticks(range(len(NAMES)), NAMES, fontsize=9)
+        ax.set_title(f"{R} calls per cell", fontsize=10)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.axvline(0.5, color="#222222", linewidth=0.8)
+    drawn.suptitle("% of runs in which a test at 5 % rejects; –: needs more repeats", fontsize=10)
+    return drawn
+
+
 STUDY = Study(
     name="detectors",
     aims="Which test of independence finds which trap, and how often does it reject without one?",
@@ -86,4 +117,5 @@ STUDY = Study(
     seed=20261204,
     estimands=NAMES,
     measures=("size", "power"),
+    figure=figure,
 )

@@ -1,59 +1,101 @@
 """Certificates of a whole audit: how often they are false, and how many of its items they take.
 
-419 items of one benchmark in random order, threshold .02 on the prompt component. The target is the value that the
-audit reports on all of its items: a certificate is false when that very value lies on the other side. ``early`` counts
-the audits that are decided before their last item, ``items`` those looked at.
+All items of a benchmark in random order, threshold .02 on the prompt component. The target is the value that the audit
+reports on all of its items: a certificate is ``false`` when that very value lies on the other side. ``at its value``
+puts the threshold where it is hardest: at the value that this audit will report, where "below" is false whenever it is
+ever certified. ``by n`` counts the audits that are decided after n items at most.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from secondorder import core, standard_components
-from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, laws
+from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, StudyResult, laws
 
 FACETS = {"prompt": 6, "order": 2}
 BASE = [0.4, 0.4, 0.1, 0.1]
 TAU, ALPHA = 0.02, 0.05
-ITEMS = 419
+# After how many items to look: steps of 6 %.
+LOOKS = tuple(sorted({round(10 * 1.06**step) for step in range(65)}))
+NAMES = ("false", "at its value", "items", *(f"by {n}" for n in LOOKS))
 
 
-def mechanism(U: float, R: int) -> Mechanism:
+def mechanism(U: float, N: int, R: int) -> Mechanism:
     """Every item has the same prompt component."""
     law = laws.effects(BASE, FACETS, {"prompt": U})
-    return Mechanism(law, repeats=R, items=ITEMS, truth={"false": 0.0, "early": 1.0, "items": 0.0})
+    truth = dict.fromkeys(NAMES, 1.0) | {"false": 0.0, "at its value": 0.0, "items": 0.0}
+    return Mechanism(law, repeats=R, items=N, truth=truth)
 
 
 def certificates(draw: Draw) -> Estimate:
-    """Both sides at once, until the first of them decides."""
+    """Both sides at once; the first of them decides, but a later false one counts as false too."""
     cells = core.cells_from_counts(draw.counts)
     place = draw.design.names.index("prompt")
     prompt = next(c for c in standard_components(draw.design.names) if c.name == "prompt")
     values = np.asarray(core.complete_pairs(cells, draw.design, (prompt,), draw.kernel))[..., 0]
+    items = values.shape[1]
     calls = int(np.asarray(draw.counts)[0, 0].sum(-1).flat[place])
     bounds = core.item_bounds(draw.design, prompt, draw.kernel, calls)
-    paths = {side: core.log_e_process(values, TAU, bounds, side, n_items=ITEMS) for side in ("below", "above")}
-    stops = {side: core.first_crossing(path, ALPHA) for side, path in paths.items()}
-    # A side that never decides comes after all items.
-    when = {side: np.where(stop > 0, stop, ITEMS + 1) for side, stop in stops.items()}
-    first = np.minimum(when["below"], when["above"])
     reported = values.mean(1)
-    wrong = ((when["below"] == first) & (reported >= TAU)) | ((when["above"] == first) & (reported < TAU))
-    false, early = (wrong & (first <= ITEMS)).astype(float), (first < ITEMS).astype(float)
+
+    def stops(threshold: object, side: str) -> np.ndarray:
+        stop = core.first_crossing(core.log_e_process(values, threshold, bounds, side, n_items=items), ALPHA)
+        # A side that never decides comes after all items.
+        return np.where(stop > 0, stop, items + 1)
+
+    below, above = stops(TAU, "below"), stops(TAU, "above")
+    first = np.minimum(np.minimum(below, above), items)
+    false = ((below <= items) & (reported >= TAU)) | ((above <= items) & (reported < TAU))
+    events = np.stack([false, stops(reported, "below") <= items], axis=1).astype(float)
+    decided = (first[:, None] <= np.array(LOOKS)).astype(float)
+    nothing = np.full((len(first), 1), np.nan)
     return Estimate(
-        np.stack([false, early, np.minimum(first, ITEMS)], axis=1),
-        reject=np.stack([false, early, np.full(len(first), np.nan)], axis=1),
+        np.concatenate([events, first[:, None], np.full(decided.shape, np.nan)], axis=1),
+        reject=np.concatenate([events, nothing, decided], axis=1),
     )
+
+
+def figure(result: StudyResult) -> Any:
+    """Share of audits that are decided, against the items looked at."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    data = result.data.sel(estimator="betting", estimand=[f"by {n}" for n in LOOKS])
+    colours = ("#0072B2", "#56B4E9", "#222222", "#E69F00", "#D55E00")
+    drawn = Figure(figsize=(9.4, 3.2), layout="constrained")
+    FigureCanvasAgg(drawn)
+    for ax, N in zip(drawn.subplots(1, data.sizes["N"], sharey=True), data["N"].values, strict=True):
+        for U, colour in zip(data["U"].values, colours, strict=True):
+            for R, line in zip(data["R"].values, ("-", "--"), strict=True):
+                share = 100 * data["power"].sel(U=U, N=N, R=R)
+                ax.plot(LOOKS, share, line, color=colour, linewidth=1.4, label=f"U = {U:g}, R = {R}")
+        ax.set_xscale("log")
+        ax.set_xticks(
+            ticks := [tick for tick in (10, 20, 50, 100, 200, 419) if tick <= N], [str(tick) for tick in ticks]
+        )
+        ax.minorticks_off()
+        ax.set_xlim(10, N)
+        ax.set_xlabel("items looked at")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_title(f"benchmark of {N} items", fontsize=10)
+    drawn.axes[0].set_ylabel("% of audits decided")
+    handles, names = drawn.axes[0].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
+    return drawn
 
 
 STUDY = Study(
     name="sequential_audit",
-    aims="How often is the certificate of an audit false under optional stopping, and how many items does it save?",
-    factors={"U": (0.0, 0.01, 0.02, 0.05, 0.1), "R": (2, 4)},
+    aims="How often is the certificate of an audit false under optional stopping, and how many items does it take?",
+    factors={"U": (0.0, 0.01, 0.02, 0.05, 0.1), "N": (50, 100, 419), "R": (2, 4)},
     mechanism=mechanism,
     methods=(Method("betting", certificates),),
     replicates=4_000,
     seed=20261205,
-    estimands=("false", "early", "items"),
+    estimands=NAMES,
     measures=("size", "power", "bias", "empirical_se"),
+    figure=figure,
 )

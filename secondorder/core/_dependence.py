@@ -182,20 +182,23 @@ def _contrasts(repeats: int) -> dict[str, NDArray[np.bool_]]:
 
 def _of_pairs(disagreement: Floats, pairs: Floats, apart: NDArray[np.bool_]) -> Statistic:
     """Mean disagreement inside cells of the pairs of repeats `apart`, minus that of all other pairs."""
-    repeats = len(apart)
-    far = np.argwhere(np.triu(apart, 1))
-    near = np.argwhere(np.triu(~apart, 1))
+    upper = np.triu(np.ones(apart.shape, dtype=bool), 1)
+    # Sums over all pairs are the same in every order: it is enough to add up the side with fewer of them.
+    fewer = (upper & apart).sum() <= (upper & ~apart).sum()
+    first, second = np.nonzero(upper & (apart if fewer else ~apart))
+    every, number = float(disagreement[:, upper].sum()), float(pairs[:, upper].sum())
+    complete = bool((pairs == pairs[:1, :1, :1]).all())
+    fixed = float(pairs[:, first, second].sum())
     rows = np.arange(len(disagreement))[None, :, None]
 
-    def mean(order: NDArray[np.int64], which: NDArray[np.int64]) -> Floats:
-        left, right = order[..., which[:, 0]], order[..., which[:, 1]]
-        total: Floats = disagreement[rows, left, right].sum((1, 2)) / np.maximum(
-            pairs[rows, left, right].sum((1, 2)), 1.0
-        )
-        return total
+    def statistic(order: NDArray[np.int64]) -> Floats:
+        left, right = order[..., first], order[..., second]
+        inside = disagreement[rows, left, right].sum((1, 2))
+        n = fixed if complete else pairs[rows, left, right].sum((1, 2))
+        difference: Floats = inside / np.maximum(n, 1.0) - (every - inside) / np.maximum(number - n, 1.0)
+        return difference if fewer else -difference
 
-    assert len(far) + len(near) == repeats * (repeats - 1) // 2
-    return lambda order: mean(order, far) - mean(order, near)
+    return statistic
 
 
 def _across_items(codes: Codes, kernel: Floats) -> Statistic:
@@ -264,6 +267,11 @@ def _change(codes: Codes, kernel: Floats, place: Floats) -> Statistic:
     # Disagreement of every pair of repeats, cell by cell: an order of the repeats picks its pairs.
     all_pairs = np.stack([table[codes[..., [r]], codes] for r in range(repeats)], axis=1).transpose(0, 1, 3, 2)
     rows = np.arange(items)[None, :, None]
+    if items * len(left) * repeats**2 <= WORKING_SET:
+        # Cells added up once, for every pair of places and every pair of repeats that may come to stand there.
+        added = np.einsum("iabf,ifp->ipab", all_pairs, centred.reshape(items, cells, -1))
+        pair = np.arange(len(left))
+        return lambda order: added[rows, pair, order[..., left], order[..., right]].sum((1, 2)) / weight
 
     def statistic(order: NDArray[np.int64]) -> Floats:
         values = np.empty(len(order))
