@@ -10,6 +10,7 @@ import xarray as xr
 
 from secondorder._audit._options import analysis_options
 from secondorder._audit._stop_rule import Stopped, stopped_judges
+from secondorder._audit._studies import study_parts
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import ITEM, STATUS
 from secondorder._statistics._decompose import decompose
@@ -17,7 +18,7 @@ from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._outcomes import integrity, outcome_counts
 from secondorder._statistics._tree import estimate_all, groups_text
 
-__all__ = ["decompose_declared", "estimates_of", "null_digest"]
+__all__ = ["decompose_declared", "estimate_with_studies", "estimates_of", "null_digest"]
 
 
 def decompose_declared(cube: xr.Dataset) -> Decomposition:
@@ -30,7 +31,7 @@ def estimates_of(cube: xr.Dataset, null: xr.Dataset | None) -> tuple[Decompositi
     """Decomposition and estimates tree of a run under its declared analysis."""
     options = analysis_options(cube)
     part, notes = _without_uncalled(cube)
-    result, tree = estimate_all(part, options)
+    result, tree = estimate_with_studies(part, options)
     if notes:
         result = _noted(result, notes)
         tree["/provenance"].attrs["groups"] = groups_text(result)
@@ -42,6 +43,14 @@ def estimates_of(cube: xr.Dataset, null: xr.Dataset | None) -> tuple[Decompositi
     tree["/provenance"].attrs["null"] = null_digest(null)
     if null is not None:
         tree["/null"] = xr.DataTree(_null_arm(null, options))
+    return result, tree
+
+
+def estimate_with_studies(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decomposition, xr.DataTree]:
+    """Decomposition and estimates tree of a cube, with the judge studies that the cube supports."""
+    result, tree = estimate_all(cube, options)
+    for name, study in study_parts(cube, result.settings).items():
+        tree[f"/studies/{name}"] = xr.DataTree(study)
     return result, tree
 
 

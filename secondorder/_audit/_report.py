@@ -8,12 +8,12 @@ from pathlib import Path
 import xarray as xr
 
 from secondorder._atomic import write_bytes
-from secondorder._audit._analyse import estimates_of
+from secondorder._audit._analyse import estimate_with_studies, estimates_of
 from secondorder._audit._folder import run_folder
 from secondorder._audit._run import Run
 from secondorder._labels._attributes import attribute
 from secondorder._statistics._decomposition import Decomposition
-from secondorder._statistics._tree import estimate_all, open_estimates, result_tree
+from secondorder._statistics._tree import open_estimates, result_tree
 from secondorder.errors import InputError
 from secondorder.report import report_html, sections_html
 from secondorder.studies import StudyResult
@@ -31,8 +31,9 @@ def write_report(
     ----------
     source : Run, Decomposition, StudyResult, Dataset, DataTree or path
         A run, or the path of its folder or of an ``estimates.nc``. A cube: decomposed as its audit declared, or with
-        defaults. A decomposition: its components, strata, items and comparison; what needs the calls themselves
-        (prefixes, outcomes, sensitivity) is left out. An estimates tree: as it is. A study: its tables and figures.
+        defaults. A decomposition: its components, errors, tests, strata, items and comparison; what needs the cube
+        (prefixes, outcomes, sensitivity, independence) is left out. An estimates tree: as it is. A study: its tables
+        and figures.
     path : path
         File to write, whole or not at all.
 
@@ -74,7 +75,7 @@ def _tree(source: Run | Decomposition | xr.Dataset | xr.DataTree | str | os.Path
         return result_tree(source)
     if isinstance(source, xr.Dataset):
         declared = attribute(source, "analysis") is not None
-        return (estimates_of(source, None) if declared else estimate_all(source, {}))[1]
+        return (estimates_of(source, None) if declared else estimate_with_studies(source, {}))[1]
     if isinstance(source, Run):
         return open_estimates(run_folder(source.folder).estimates)
     if not isinstance(source, (str, os.PathLike)):

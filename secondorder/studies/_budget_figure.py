@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from secondorder.studies._figures import COLOURS, MARKERS
+from secondorder.plot._style import plain
+from secondorder.studies._figures import COLOURS, MARKERS, WIDTH
 from secondorder.studies._layout import By, group_labels
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def draw_budgets(found: xr.Dataset, by: By) -> Figure:
 
     groups = group_labels(by)[:3]
     shown = [name for name in PANELS if bool(found["estimate"].sel(measure=name).notnull().any())]
-    figure = Figure(figsize=(2.5 * max(len(shown), 2), 2.6 * len(groups) + 0.4), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, 2.5 * len(shown)), 2.6 * len(groups) + 0.4), layout="constrained")
     panels = figure.subplots(len(groups), max(len(shown), 1), squeeze=False, sharey="col")
     calls = found["calls"].to_numpy().astype(float)
     shift = 0.06 * (np.ptp(calls) or 1.0)
@@ -46,7 +47,7 @@ def draw_budgets(found: xr.Dataset, by: By) -> Figure:
                 place = calls + shift * (index - 1) / 2
                 axes.vlines(place, lower, upper, color=COLOURS[index], linewidth=1)
                 axes.plot(place, value, MARKERS[index], color=COLOURS[index], ls="-", markersize=5, label=str(source))
-            axes.set_title("\n".join((*(["/".join(group)] if any(group) else []), PANELS[name])), fontsize=8)
+            axes.set_title("\n".join((*([plain("/".join(group))] if any(group) else []), PANELS[name])), fontsize=8)
             axes.set_xticks(calls)
             axes.set_xlabel("calls", fontsize=8)
             axes.grid(color="#dddddd", linewidth=0.6)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from secondorder.studies._figures import COLOURS, MARKERS
+from secondorder.plot._style import plain
+from secondorder.studies._figures import COLOURS, MARKERS, WIDTH
 from secondorder.studies._layout import By, group_labels
 from secondorder.studies._stopping import STOPS
 
@@ -23,7 +24,7 @@ def draw_convergence(found: xr.Dataset, by: By) -> Figure:
     """Cumulated shares by number of votes, one colour for each group."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     last = int(found.attrs["n_voters"])
     times = np.arange(last // 2 + 1, last + 1)
@@ -31,7 +32,7 @@ def draw_convergence(found: xr.Dataset, by: By) -> Figure:
         one = found["estimate"].sel({name: label for (name, _), label in zip(by, group, strict=True)})
         for rule, style in zip(STOPS, ("-", "--"), strict=True):
             share = np.cumsum([float(one.sel(measure=f"{rule}_stop_{m}")) for m in times])
-            label = " / ".join((*group, rule))
+            label = plain(" / ".join((*group, rule)))
             axes.plot(times, share, style, marker=MARKERS[index], color=COLOURS[index], markersize=5, label=label)
     axes.set_xlabel("votes")
     axes.set_ylabel("share of events settled")

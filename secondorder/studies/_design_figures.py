@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondorder.plot._style import plain
 from secondorder.studies._design_grid import Grid
 from secondorder.studies._disagreement import Array
-from secondorder.studies._figures import COLOURS, MARKERS
+from secondorder.studies._figures import COLOURS, MARKERS, WIDTH
 from secondorder.studies._layout import group_labels
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ def draw_levels(grid: Grid, points: Array) -> Figure:
                     continue
                 y = height[f, k] + 0.22 * (g - (len(groups) - 1) / 2)
                 axes.plot(held, np.full(len(held), y), MARKERS[g], color=COLOURS[g], alpha=0.35, markersize=3)
-                name = " / ".join(group) if f == k == measure == 0 else None
+                name = plain(" / ".join(group)) if f == k == measure == 0 else None
                 axes.plot([held.mean()] * 2, [y - 0.2, y + 0.2], color=COLOURS[g], linewidth=2.2, label=name or None)
         axes.set_title(title, fontsize=9)
         _plain(axes)
         axes.tick_params(axis="y", length=0)
-    panels[0].set_yticks([height[f, k] for f, k, _ in rows], [f"{grid.factors[f][0]} {label}" for f, _, label in rows])
+    panels[0].set_yticks(
+        [height[f, k] for f, k, _ in rows], [plain(f"{grid.factors[f][0]} {label}") for f, _, label in rows]
+    )
     if len(groups) > 1:
         figure.legend(loc="outside lower center", ncols=len(groups), frameon=False, fontsize=8)
     return figure
@@ -65,7 +68,7 @@ def draw_impacts(names: Sequence[str], values: Mapping[str, Array], nulls: Mappi
     """One panel for each measure: a bar for each factor, a tick where no effect at all would put it on average."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(2.4 * len(values) + 1.0, 0.9 + 0.36 * len(names)), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, 2.4 * len(values) + 1.0), 0.9 + 0.36 * len(names)), layout="constrained")
     panels = figure.subplots(1, len(values), sharey=True, squeeze=False)[0]
     place = -np.arange(float(len(names)))
     for axes, (title, held) in zip(panels, values.items(), strict=True):
@@ -76,7 +79,7 @@ def draw_impacts(names: Sequence[str], values: Mapping[str, Array], nulls: Mappi
         axes.set_title(title, fontsize=9)
         _plain(axes)
         axes.tick_params(axis="y", length=0, labelsize=8)
-    panels[0].set_yticks(place, list(names))
+    panels[0].set_yticks(place, [plain(name) for name in names])
     return figure
 
 
@@ -84,13 +87,13 @@ def draw_shares(names: Sequence[str], groups: Sequence[str], shares: Array) -> F
     """Variance shares of the components, one row of bars for each group."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.6, 0.9 + 0.24 * len(names) * max(1, len(groups))), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.24 * len(names) * max(1, len(groups))), layout="constrained")
     axes = figure.subplots()
     for g, group in enumerate(groups):
         place = -(np.arange(float(len(names))) * (len(groups) + 0.6) + g)
-        axes.barh(place, shares[g], height=0.8, color=COLOURS[g % len(COLOURS)], label=group or None)
+        axes.barh(place, shares[g], height=0.8, color=COLOURS[g % len(COLOURS)], label=plain(group) or None)
     centre = -(np.arange(float(len(names))) * (len(groups) + 0.6) + (len(groups) - 1) / 2)
-    axes.set_yticks(centre, list(names))
+    axes.set_yticks(centre, [plain(name) for name in names])
     axes.axvline(0, color="#999999", linewidth=0.7)
     axes.set_xlabel("share of the variance")
     _plain(axes)
@@ -104,10 +107,12 @@ def draw_ensembles(sizes: Sequence[int], lines: Mapping[str, Array]) -> Figure:
     """Mean absolute bias against the number of judges that are averaged."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 3.0), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     for index, (name, values) in enumerate(lines.items()):
-        axes.plot(sizes, values, MARKERS[index % len(MARKERS)], ls="-", color=COLOURS[index % len(COLOURS)], label=name)
+        axes.plot(
+            sizes, values, MARKERS[index % len(MARKERS)], ls="-", color=COLOURS[index % len(COLOURS)], label=plain(name)
+        )
     axes.set_xticks(list(sizes))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("judges averaged")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from secondorder.plot._style import plain
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, group_labels
 from secondorder.studies._result import Drawn
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "draw_measures", "draw_ranks", "drawn_measures", "drawn_pairs", "drawn_ranks"]
+__all__ = ["COLOURS", "MARKERS", "WIDTH", "draw_measures", "draw_ranks", "drawn_measures", "drawn_pairs", "drawn_ranks"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette without its yellow, which is too light on white."""
@@ -26,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_COLOURS = 4  # lines that stand out in one bump chart
 GREY = "#B0B0B0"
 MOST_PANELS = 12
+WIDTH = 6.4  # inches: a page scales figures to its width, and text should come out alike
 LARGEST_LEGEND = 3  # groups that one panel can hold and a reader can still tell apart
 
 
@@ -33,9 +35,12 @@ def draw_measures(data: xr.Dataset, labels: Mapping[str, str], *, lines: Mapping
     """Estimates with bands; up to three groups in one panel, more with a panel for each measure."""
     from matplotlib.figure import Figure
 
+    there = data["estimate"].notnull().any([dim for dim in data["estimate"].dims if dim != "measure"])
+    data = data.isel(measure=np.flatnonzero(there)) if bool(there.any()) else data
     measures = [str(name) for name in data["measure"].to_numpy()]
     dims = [str(dim) for dim in data["estimate"].dims if dim != "measure"]
-    names = [" / ".join(map(str, key)) for key in product(*(data[dim].to_numpy() for dim in dims))]
+    told = [dim for dim in dims if data.sizes[dim] > 1]  # what there is one of names nothing
+    names = [plain(" / ".join(map(str, key))) for key in product(*(data[dim].to_numpy() for dim in told))]
     values = {
         key: data[key].transpose(*dims, "measure").to_numpy().astype(float).reshape(len(names), len(measures))
         for key in ("estimate", "lower", "upper")
@@ -43,7 +48,8 @@ def draw_measures(data: xr.Dataset, labels: Mapping[str, str], *, lines: Mapping
     if len(names) > LARGEST_LEGEND:
         across = min(4, len(measures))
         down = math.ceil(len(measures) / across)
-        figure = Figure(figsize=(1.6 + 2.1 * across, down * (0.9 + 0.22 * len(names))), layout="constrained")
+        width = max(WIDTH, 1.6 + 2.1 * across)
+        figure = Figure(figsize=(width, down * (0.9 + 0.22 * len(names))), layout="constrained")
         panels = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
         for index, axes in enumerate(panels):
             if index >= len(measures):
@@ -54,7 +60,7 @@ def draw_measures(data: xr.Dataset, labels: Mapping[str, str], *, lines: Mapping
             _rows(axes, -np.arange(float(len(names))), names, lines)
         return figure
     step = len(names) + 1
-    figure = Figure(figsize=(6.4, 1.1 + 0.17 * len(measures) * step), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 1.1 + 0.17 * len(measures) * step), layout="constrained")
     axes = figure.subplots()
     for index, name in enumerate(names):
         height = -(np.arange(float(len(measures))) * step + index)
@@ -78,6 +84,7 @@ def _rows(axes: Axes, heights: Array, names: Sequence[str], lines: Mapping[str, 
         axes.axvline(height, color="#555555", linestyle="--", linewidth=0.8)
     axes.axvline(0, color="#999999", linewidth=0.6)
     axes.set_yticks(heights, names)
+    axes.margins(y=0.6 / len(heights))
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
@@ -106,7 +113,7 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
     across = min(3, len(groups))
     down = math.ceil(len(groups) / across)
     width, height = 1.9 + 0.55 * len(prompts), 0.8 + 0.2 * len(systems)
-    figure = Figure(figsize=(across * width + 0.6, down * height + 0.3), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, across * width + 0.6), down * height + 0.3), layout="constrained")
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes in panels[len(groups) :]:
         axes.set_visible(False)
@@ -129,7 +136,7 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
         for rank in np.unique(ranks[:, -1][~np.isnan(ranks[:, -1])]):
             shared = [s for s in range(len(systems)) if ranks[s, -1] == rank]
             colour = COLOURS[moving.index(shared[0])] if len(shared) == 1 and shared[0] in moving else "#444444"
-            text = ", ".join(systems[s] for s in shared)
+            text = plain(", ".join(systems[s] for s in shared))
             axes.annotate(
                 text,
                 (len(prompts) - 1, rank),
@@ -141,10 +148,10 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
             )
         axes.set_xlim(-0.2, len(prompts) - 1 + 0.2 + 0.012 * len(prompts) * max(map(len, systems)) ** 1.2)
         axes.set_ylim(len(systems) + 0.5, 0.5)
-        axes.set_xticks(range(len(prompts)), prompts, fontsize=7)
+        axes.set_xticks(range(len(prompts)), [plain(name) for name in prompts], fontsize=7)
         axes.set_yticks(range(1, len(systems) + 1))
         axes.tick_params(length=0, labelsize=7)
-        axes.set_title(" / ".join(group), fontsize=9)
+        axes.set_title(plain(" / ".join(group)), fontsize=9)
         for side in axes.spines.values():
             side.set_visible(False)
     return figure
@@ -165,7 +172,7 @@ def drawn_pairs(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
         from matplotlib.figure import Figure
 
         names = [name for name, _ in by]
-        figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
         axes = figure.subplots()
         k, other = np.triu_indices(data.sizes[prompt], 1)
         groups = group_labels(by)
@@ -177,7 +184,7 @@ def drawn_pairs(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
                 MARKERS[index % len(MARKERS)],
                 color=COLOURS[index % len(COLOURS)],
                 markersize=5,
-                label=" / ".join(group) or None,
+                label=plain(" / ".join(group)) or None,
             )
         axes.set_xlabel("similarity of two prompts")
         axes.set_ylabel("agreement of their verdicts")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from secondorder.studies._figures import COLOURS
+from secondorder.studies._figures import COLOURS, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ def draw_curve(found: xr.Dataset) -> Figure:
     """Cost curve with the gate, the first voter alone, and full aggregation."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.0, 3.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     one = found["estimate"]
     axes.plot(found["curve_calls"], found["curve_recovered"], "-", color=COLOURS[0], linewidth=1.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Figure, Section, Table, render_table
+from secondorder.plot._style import to_svg
 from secondorder.studies._bands import Band, band
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, group_labels
@@ -99,28 +100,21 @@ class StudyResult:
         }
 
     def section(self) -> Section:
-        """The study as plain data for the report; figures are drawn here."""
-        drawn = tuple(Figure(item.title, _svg(item.draw()), item.caption) for item in self.figures)
-        return Section(self.title, "\n\n".join(self.notes), self.tables, drawn)
+        """The study as plain data for the report, its notes below the last table; figures are drawn here."""
+        drawn = tuple(
+            Figure(item.title, to_svg(item.draw(), identity=f"{self.title} {item.title}"), item.caption)
+            for item in self.figures
+        )
+        if not self.tables:
+            return Section(self.title, "\n\n".join(self.notes), (), drawn)
+        *first, last = self.tables
+        return Section(self.title, "", (*first, replace(last, notes=(*last.notes, *self.notes))), drawn)
 
 
 def _plain(value: Any) -> Any:
     """A number, text or truth value as JSON knows it."""
     plain = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
-
-
-def _svg(figure: Drawing) -> str:
-    import io
-
-    import matplotlib as mpl
-
-    stream = io.StringIO()
-    # A fixed salt and no date: the same numbers give the same bytes.
-    with mpl.rc_context({"svg.hashsalt": "secondorder", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
 
 
 def measured(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from secondorder.studies._figures import COLOURS
+from secondorder.studies._figures import COLOURS, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ def draw_overlap(found: xr.Dataset) -> Figure:
     """Pairs of wordings by Jaccard index and cosine; without an embedding, a strip of Jaccard indices."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     k, other = np.triu_indices(found.sizes["prompt"], 1)
     overlap, similarity = (found[key].to_numpy()[k, other] for key in ("overlap", "similarity"))
