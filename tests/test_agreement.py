@@ -335,7 +335,13 @@ def test_a_result_prints_and_saves_and_makes_a_section(tmp_path: Path) -> None:
     found.to_dataset().to_netcdf(tmp_path / "agreement.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "agreement.nc", engine="h5netcdf") as again:
         np.testing.assert_array_equal(again["estimate"], found.data["estimate"])
+    pairs = found.tables[1]
+    assert pairs.rows[0] == ("a", "0", *found.data["pairwise"].sel(judge="a").to_numpy()[0, 1:])
+    assert pairs.rows[1][2] is None
+    assert "percentiles of 50 draws of the items" in str(found)
+    assert "Bands:" not in str(agreement(cube, draws=0))
     section = found.section()
+    assert section.tables[-1].notes[-1].startswith("Bands: 95 %")
     assert section.figures[0].svg.startswith("<svg")
     assert "</svg>" in section.figures[0].svg
     assert section.figures[0].svg == found.section().figures[0].svg

@@ -234,7 +234,7 @@ def test_a_planted_factorial_is_recovered() -> None:
     assert [row[0] for row in driven] == ["toxicity"]
     assert float(driven[0][6]) < 0.06  # type: ignore[arg-type]
     with_and_without = judge_designs(planted(), factors=FACTORS, by="task", without={"scale": "-3-3"}, draws=0)
-    moved = {(row[0], row[1], row[2]): row[-1] for row in with_and_without.tables[1].rows}
+    moved = {(row[0], row[1], row[2]): row[-1] for row in with_and_without.tables[2].rows}
     assert moved["model", "m4", "toxicity"] == "changes"
     assert moved["detail", "base", "sentiment"] == ""
     with pytest.raises(InputError, match="no level"):
@@ -296,6 +296,7 @@ def test_binary_numbers_equal_counting() -> None:
     before, after = verdict[:, 0], verdict[:, 2]
     expected = [np.mean(before != after), np.mean((before == 0) & (after == 1)), np.mean((before == 1) & (after == 0))]
     assert row[-3:] == pytest.approx(expected)
+    assert row[-4] == ((verdict[:, 2] != 2) & (verdict[:, 2] != right[:, None])).sum()  # errors; ⊥ is none of them
     grid = make_binary_grid(cube, factors=["detail", "model"], accept="TRUE", gold="gold", by=None, incomplete="common")
     tests = mcnemar_pairs(grid, 0, choice_of(grid, 1, 0))[0]
     ok = verdict == right[:, None, None]
@@ -398,6 +399,12 @@ def test_ensembles_equal_every_team_by_hand() -> None:
     # The Monte Carlo error is stated: beyond 4 of it with probability 6e-5.
     assert not bool(here["complete"])
     assert abs(float(here["estimate"].sel(measure="bias")) - whole) < 4 * float(here["mcse"])
+    assert "MCSE" in drawn.tables[0].columns
+    assert "MCSE" not in found.tables[0].columns
+    # A factor of two levels makes no team of three: the table leaves the row out, and a note says so.
+    two = ensembles(data, factors=FACTORS, vary=["scale"], sizes=[2, 3])
+    assert [row[2] for row in two.tables[0].rows] == [1, 2, 2]
+    assert "as many judges as it has levels" in str(two)
     with pytest.raises(InputError):
         ensembles(data, factors=FACTORS, sizes=[1])
     with pytest.raises(InputError):

@@ -276,6 +276,11 @@ def test_reversals_that_the_items_can_tell(hanna: xr.Dataset) -> None:
     assert "R >= 2 is needed" in " ".join(str(found).split())
     assert "by call noise alone" not in str(found.tables[0])
     assert found.section().figures[0].svg.startswith("<svg")
+    table = next(table for table in found.tables if table.title.startswith("Kendall"))
+    tau = found.data["tau_pairs"].squeeze("judge").to_numpy()
+    assert [row[1:] for row in table.rows] == [
+        ("1", *tau[0, 1:]), ("2", None, *tau[1, 2:]), ("3", None, None, tau[2, 3]),
+    ]  # fmt: skip
 
 
 # Call noise -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -102,12 +103,15 @@ def agreement(
     elif human is not None:
         raise InputError("--human needs repeats and one facet as raters", place=source, remedy="leave it out")
     if cube.sizes.get("order") == 2 and "order" not in compared:
+        said = pairs_of(first, "--first", "ORDER=CLASS") or None
         try:
-            said = pairs_of(first, "--first", "ORDER=CLASS") or None
             results.append(studies.position_bias(cube, first=said, **options))
-        except (CubeError, InputError):
+        except CubeError as error:
             if first:
                 raise
+            print(f"note: position bias is left out: {error}", file=sys.stderr)
+    elif first:
+        raise InputError("--first needs a facet `order` with two levels", place=source, remedy="leave it out")
     if length is not None:
         results.append(studies.verbosity_bias(cube, length=length, controls=control or (), **options))
     show("agreement", source, results, shown, paths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,10 +58,13 @@ class Shown:
         What stdout carries.
     output
         Also write to a file, by suffix: .json .csv .html (with figures). Repeat for several.
+    differences
+        Also compare every two levels of this group dimension (judge, prompt, rule, …), with bands from shared draws.
     """
 
     format: Annotated[Literal["table", "json", "csv"], Parameter(group=OUTPUT)] = "table"
     output: Annotated[list[Path] | None, Parameter(group=OUTPUT, negative="")] = None
+    differences: Annotated[str | None, Parameter(group=OUTPUT)] = None
 
     def paths(self) -> list[Path]:
         """Files to write, refused before any work where one cannot be."""
@@ -74,6 +77,8 @@ def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, 
     """Print the results of a study, and write them to files."""
     from secondorder.cli._write import write_text
 
+    if shown.differences is not None:
+        results = _with_differences(results, shown.differences)
     makers = {".json": _json, ".csv": _csv, ".html": _html}
     for path in paths:
         write_text(path, makers[path.suffix](study, source, results))
@@ -81,6 +86,29 @@ def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, 
         print("\n\n\n".join(map(str, results)))
     else:
         print(makers[f".{shown.format}"](study, source, results), end="")
+
+
+def _with_differences(results: Sequence[StudyResult], dim: str) -> list[StudyResult]:
+    """The results, those that have the dimension among their groups with the differences of its levels."""
+    from secondorder.studies import differences
+
+    having = [dim in _grouped(result) for result in results]
+    if not any(having):
+        known = dict.fromkeys(name for result in results for name in _grouped(result))
+        raise InputError(
+            f"no group dimension {dim!r}",
+            place="--differences",
+            remedy=f"one of {', '.join(known)}" if known else "these results have no groups with bands",
+        )
+    return [
+        replace(result, tables=(*result.tables, differences(result, dim))) if has else result
+        for result, has in zip(results, having, strict=True)
+    ]
+
+
+def _grouped(result: StudyResult) -> list[str]:
+    dims = () if result.draws is None or not result.draws.sizes["draw"] else result.draws.dims
+    return [str(dim) for dim in dims if dim not in ("measure", "draw")]
 
 
 def _json(study: str, source: str, results: Sequence[StudyResult]) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from secondorder._labels._results import Table
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._coefficients import COEFFICIENTS, make_parts
 from secondorder.studies._disagreement import Array, alpha_metric, disagreement
 from secondorder.studies._figures import drawn_measures
-from secondorder.studies._layout import as_names
+from secondorder.studies._layout import as_names, group_labels
 from secondorder.studies._parts import Part, Value, combine, point, unit_counts
 from secondorder.studies._ratings import Arranged, Invalid, arrange
 from secondorder.studies._result import StudyResult, measure_table, measured
@@ -24,6 +25,7 @@ REFERENCE_LINES = {"human robustness": 0.80, "usability": 0.61}
 """Values of kappa that the prompt-lottery study compares with."""
 
 DEFLATION = "deflation"
+MOST_RATERS = 8  # whose pairs fit a table
 WEIGHTS_OF = {"nominal": "nominal", "ordinal": "linear", "interval": "interval", "ratio": "ratio"}
 
 
@@ -127,7 +129,7 @@ def agreement(
     return StudyResult(
         f"Agreement of {n_raters} raters: {' × '.join(as_names(raters))}",
         found,
-        (measure_table("", found, by=laid.by, labels=labels, counts=counted),),
+        (measure_table("", found, by=laid.by, labels=labels, counts=counted), *_pair_tables(found, laid)),
         (
             f"α metric: {_name(metric)}; weights of κ, π and AC: {_name(weights)}; "
             f"⊥ is {'a class' if invalid == 'class' else 'set aside'}.",
@@ -176,6 +178,22 @@ def _with_pairs(found: xr.Dataset, laid: Arranged, each: Sequence[Array]) -> xr.
     shape = [len(levels) for _, levels in laid.by]
     variable = ((*(name for name, _ in laid.by), "rater", "other"), matrices.reshape((*shape, size, size)))
     return found.assign(pairwise=variable).assign_coords(rater=list(laid.inner[0]), other=list(laid.inner[0]))
+
+
+def _pair_tables(found: xr.Dataset, laid: Arranged) -> list[Table]:
+    """Cohen's kappa of every two raters, where there are more than two and their pairs fit a table."""
+    labels = laid.inner[0]
+    if "pairwise" not in found or not 2 < len(labels) <= MOST_RATERS:
+        return []
+    names = [name for name, _ in laid.by]
+    rows: list[tuple[str | int | float | None, ...]] = []
+    for group in group_labels(laid.by):
+        matrix = found["pairwise"].sel(dict(zip(names, group, strict=True))).to_numpy().astype(float)
+        for i, label in enumerate(labels[:-1]):
+            # Above the diagonal: the rest would say the same again.
+            cells = [None if j <= i else float(matrix[i, j]) for j in range(1, len(labels))]
+            rows.append((*group, label, *cells))
+    return [Table("Cohen κ of two raters", (*names, "rater", *labels[1:]), tuple(rows))]
 
 
 def _name(kind: str | ArrayLike) -> str:

@@ -252,17 +252,18 @@ def _switch_table(grid: BinaryGrid, choices: Sequence[Choice]) -> Table:
                 if choice.table.size
                 else np.full((len(choice.labels), 2), np.nan)
             )
+            wrong = grid.outcome[g][..., 1:3].sum(-1) * grid.calls[g]
+            errors = [round(float(np.nansum(wrong[:, row]))) for row in choice.table]
             for k, label in enumerate(choice.labels):
                 own = k == choice.reference
                 moved = np.full(3, np.nan)
                 if not own and choice.table.size:
                     moved = switches(grid.said[g], choice.table[choice.reference], choice.table[k])
-                rows.append(
-                    (*group, choice.name, label + (" (reference)" if own else ""), *map(float, (*sums[k], *moved)))
-                )
-    columns = (*(name for name, _ in grid.by), "choice", "level", "accuracy", "leniency", "switch", "F→T", "T→F")
+                named = label + (" (ref.)" if own else "")
+                rows.append((*group, choice.name, named, *map(float, sums[k]), errors[k], *map(float, moved)))
+    columns = (*(name for name, _ in grid.by), "choice", "level", "accuracy", "leniency", "errors")
     note = "Against the reference level in the same setting: all switches, reject to accept, accept to reject."
-    return Table("Switches", columns, tuple(rows), (note,))
+    return Table("Switches", (*columns, "switch", "F→T", "T→F"), tuple(rows), (note,))
 
 
 def _pair_table(grid: BinaryGrid, choices: Sequence[Choice]) -> Table:

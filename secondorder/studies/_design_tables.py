@@ -52,9 +52,19 @@ def level_tables(grid: Grid, points: Array, qvalue: Array, without: Mapping[str,
                     far = moved >= DIFFERS_SHARE or abs(shares[4] - shares[5]) >= DIFFERS_BIAS
                     less.append((*lead, *shares, "changes" if far else ""))
     lead_columns = ("factor", "level", *(["group"] if len(groups) > 1 else []))
-    columns = ("sig.", "|RBC|≥.3", "|bias|>.2", "MAE>.5", "|RBC|", "|bias|", "min", "max", "MAE")
-    note = "Shares of designs (sig.: q < .05, |RBC|, |bias|, MAE beyond the threshold), then means over designs."
-    tables = [Table("By level", (*lead_columns, *columns), tuple(rows), (note,))]
+    at = len(lead_columns)
+    shares_of, sizes_of = ("sig.", "|RBC|≥.3", "|bias|>.2", "MAE>.5"), ("|RBC|", "|bias|", "min", "max", "MAE")
+    cut = at + len(shares_of)
+    note = "Sig.: q < .05. |RBC|, |bias| and MAE: at or beyond the threshold."
+    tables = [
+        Table("Share of designs, by level", (*lead_columns, *shares_of), tuple(row[:cut] for row in rows), (note,)),
+        Table(
+            "Mean over designs, by level",
+            (*lead_columns, *sizes_of),
+            tuple(row[:at] + row[cut:] for row in rows),
+            ("Min, max: smallest and largest |bias| of a design.",),
+        ),
+    ]
     if without:
         told = ", ".join(f"{name} {' and '.join(as_names(levels))}" for name, levels in without.items())
         again = ("sig.", "less", "|bias|>.2", "less", "|bias|", "less", "")

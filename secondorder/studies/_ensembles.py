@@ -238,14 +238,21 @@ def _table(grid: Grid, by: By, found: xr.Dataset, single: Array) -> Table:
         rows.append((*group, "–", "single", 1, float(single[g]), None, None, len(grid.codes)))
         for name, strategy, size in product(by[-3][1], by[-2][1], found["members"].to_numpy().tolist()):
             one = here.sel(vary=name, strategy=strategy, members=size)
+            if not int(one["n_ensembles"]):
+                continue
             numbers = [float(one["estimate"].sel(measure=measure)) for measure in MEASURES]
             rows.append((*group, name, strategy, size, *numbers, float(one["mcse"]), int(one["n_ensembles"])))
     columns = (*names, "vary", "strategy", "judges", "mean |bias|", "reduction", "MCSE", "ensembles")
+    if bool(found["complete"].all()):  # an error of zeros says nothing
+        at = columns.index("MCSE")
+        columns, rows = columns[:at] + columns[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
     return Table("", columns, tuple(rows))
 
 
 def _notes(members: Sequence[_Members], most: int) -> tuple[str, ...]:
     notes = ["Fixed: members share the levels of all other factors; free: these are arbitrary."]
+    if any(not len(one.designs) for one in members):
+        notes.append("A factor makes ensembles of at most as many judges as it has levels.")
     drawn = sum(not one.complete for one in members)
     if drawn:
         notes.append(f"In {drawn} rows {most} ensembles were drawn at random; elsewhere all there are.")

@@ -61,10 +61,19 @@ class StudyResult:
 
     def __str__(self) -> str:
         blocks = [self.title, *(render_table(table) for table in self.tables)]
-        if self.notes:
-            wrapped = (textwrap.wrap(note, 80, subsequent_indent="  ", break_on_hyphens=False) for note in self.notes)
+        if notes := self._all_notes:
+            wrapped = (textwrap.wrap(note, 80, subsequent_indent="  ", break_on_hyphens=False) for note in notes)
             blocks.append("\n".join(line for note in wrapped for line in note))
         return "\n\n".join(blocks)
+
+    @property
+    def _all_notes(self) -> tuple[str, ...]:
+        """The notes, and which randomness the bands cover, where there are any."""
+        draws = int(self.data.attrs.get("draws", 0))
+        if not draws or "lower" not in self.data or not bool(self.data["lower"].notnull().any()):
+            return self.notes
+        bands = f"Bands: {100 * float(self.data.attrs['level']):g} %, percentiles of {draws} draws of the items; "
+        return (*self.notes, f"{bands}they cover which items were judged, nothing else.")
 
     def __getitem__(self, key: str | Mapping[str, str]) -> xr.Dataset:
         """One measure, or one selection of groups and measure: ``result["cohen"]``, ``result[{"judge": "a"}]``."""
@@ -96,7 +105,7 @@ class StudyResult:
                 }
                 for table in self.tables
             ],
-            "notes": list(self.notes),
+            "notes": list(self._all_notes),
         }
 
     def section(self) -> Section:
@@ -106,9 +115,9 @@ class StudyResult:
             for item in self.figures
         )
         if not self.tables:
-            return Section(self.title, "\n\n".join(self.notes), (), drawn)
+            return Section(self.title, "\n\n".join(self._all_notes), (), drawn)
         *first, last = self.tables
-        return Section(self.title, "", (*first, replace(last, notes=(*last.notes, *self.notes))), drawn)
+        return Section(self.title, "", (*first, replace(last, notes=(*last.notes, *self._all_notes))), drawn)
 
 
 def _plain(value: Any) -> Any:

@@ -42,6 +42,7 @@ UNBANDED = dict.fromkeys(("reversals_half", "reversals_noise"), "given these ite
 NO_CALLS = "no cell with two valid calls: call noise is not identifiable; R >= 2 is needed"
 NO_MEAN = "a system has no score under some prompt"
 ALL_TIED = "under some prompt all systems are tied"
+MOST_PROMPTS = 8  # whose pairs fit a table
 BLOCK = 4_000_000  # comparisons of systems that are held at a time
 
 
@@ -157,6 +158,8 @@ def rank_reversals(
     tables = [measure_table("", shown, by=rows.by, labels=MEASURES, counts=counted)]
     if draws:
         tables.append(_sure_table(found, rows, level))
+    if 2 < len(rows.prompts) <= MOST_PROMPTS:
+        tables.append(_tau_table(found, rows))
     tables.append(_range_table(found, rows))
     return StudyResult(
         f"Rank reversals of {len(rows.systems)} systems between {len(rows.prompts)} prompts",
@@ -246,8 +249,20 @@ def _sure_table(found: xr.Dataset, rows: ScoreRows, level: float) -> Table:
     for group in group_labels(rows.by):
         here = found.sel(dict(zip(names, group, strict=True)))
         body.append((*group, *(float(here[f"sure_{name}"]) for name in SURE)))
-    title = f"Pairs of systems and prompts whose order holds in {100 * level:g} % of the item draws under both prompts"
+    title = f"Pairs of systems whose order holds in {100 * level:g} % of the draws under both prompts"
     return Table(title, (*names, "kept", "reversed", "undecided"), tuple(body))
+
+
+def _tau_table(found: xr.Dataset, rows: ScoreRows) -> Table:
+    names = [name for name, _ in rows.by]
+    body: list[tuple[str | int | float | None, ...]] = []
+    for group in group_labels(rows.by):
+        matrix = found["tau_pairs"].sel(dict(zip(names, group, strict=True))).to_numpy().astype(float)
+        for k, label in enumerate(rows.prompts[:-1]):
+            # Above the diagonal: the rest would say the same again.
+            cells = [None if other <= k else float(matrix[k, other]) for other in range(1, len(rows.prompts))]
+            body.append((*group, label, *cells))
+    return Table("Kendall τ-b of the systems between two prompts", (*names, "prompt", *rows.prompts[1:]), tuple(body))
 
 
 def _range_table(found: xr.Dataset, rows: ScoreRows) -> Table:
