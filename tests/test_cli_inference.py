@@ -120,6 +120,31 @@ def test_check_against_a_table(table: Path, tmp_path: Path, capsys: pytest.Captu
     assert {row["repeats"] for row in plain["reference"]["errors"]} == {2, 4}
 
 
+def test_a_cube_of_a_run_is_read_as_its_audit_declared(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {"item": "q", "facets": ["prompt"], "repeat": "run", "verdict": "verdict"}
+    cube = so.read_table(table, **columns, classes=ANSWERS, where=["judge=kestrel"])
+    scores = {"old": 1.0, "new": 3.0, "tie": 2.0}
+    analysis = {"kernel": "interval", "scores": scores, "pairs": "across-repeats"}
+    path = tmp_path / "cube.nc"
+    so.save_cube(cube.assign_attrs(analysis=json.dumps(analysis)), path)
+    declared = so.decompose(cube, kernel="interval", scores=scores, pairs="across-repeats")
+    asked = ("--of", "prompt", "--draws", 100, "--format", "json")
+    _, out, _ = run(capsys, "contrast", path, *asked)
+    assert json.loads(out)["groups"][0]["contrasts"][0]["estimate"] == declared["prompt"].estimate
+    # Another kernel leaves the declared scores behind.
+    _, out, _ = run(capsys, "contrast", path, *asked, "--kernel", "nominal")
+    nominal = so.decompose(cube, kernel="nominal", pairs="across-repeats")
+    assert json.loads(out)["groups"][0]["contrasts"][0]["estimate"] == nominal["prompt"].estimate
+    _, out, _ = run(capsys, "certify", path, "--component", "prompt", "--tau", 1.5, "--format", "json")
+    first = json.loads(out)["certificates"][0]
+    assert first["stopped_at"] == so.certify(declared, "prompt", 1.5).stopped_at
+    for command in (["check"], ["test", "--draws", 99], ["posterior", "--draws", 40, "--tune", 20]):
+        code, _, err = run(capsys, command[0], path, *command[1:])
+        assert code in (0, 1), err
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

@@ -9,7 +9,7 @@ import xarray as xr
 
 from secondorder._labels._attributes import attribute
 
-__all__ = ["analysis_options", "kernel_options"]
+__all__ = ["analysis_options", "kernel_options", "options_beside"]
 
 
 def analysis_options(cube: xr.Dataset) -> dict[str, Any]:
@@ -22,6 +22,17 @@ def analysis_options(cube: xr.Dataset) -> dict[str, Any]:
     options["invalid"] = kernel_options(declared)["invalid_as"]
     options["incomplete"] = "drop-item"
     return options
+
+
+def options_beside(cube: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What an acquired cube was declared with, but for what is given; of any other cube, what is given.
+
+    Another kernel than the declared one leaves its scores and its meaning of ⊥ behind.
+    """
+    declared = {} if attribute(cube, "analysis") is None else analysis_options(cube)
+    if "kernel" in given and given["kernel"] != declared.get("kernel"):
+        declared = {name: value for name, value in declared.items() if name not in ("scores", "invalid")}
+    return {**declared, **given}
 
 
 def kernel_options(analysis: Mapping[str, Any]) -> dict[str, Any]:

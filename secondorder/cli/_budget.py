@@ -60,9 +60,10 @@ def budget(
         if not comma:
             raise InputError(f"{value!r} is not EFFECT,POWER", place="--power", remedy="write prompt=0.02,0.8")
         chances[name] = (_number(effect, "--power"), _number(chance, "--power"))
+    cube = columns.open(source)
     result = plan(
-        columns.open(source), calls=calls, se=wanted, power=chances, component=component, population=population,
-        least_items=least_items, alpha=alpha, **verdicts.options(),
+        cube, calls=calls, se=wanted, power=chances, component=component, population=population,
+        least_items=least_items, alpha=alpha, **verdicts.options(cube),
     )  # fmt: skip
     if format == "json":
         import json

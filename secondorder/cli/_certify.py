@@ -22,7 +22,7 @@ def certify(
     verdicts: Verdicts = Verdicts(),  # noqa: B008
     alpha: Annotated[float, Parameter(group=_CERTIFY)] = 0.05,
     target: Annotated[Literal["full-audit", "population"], Parameter(group=_CERTIFY)] = "full-audit",
-    pairs: Annotated[Literal["complete", "across-repeats"], Parameter(group=_CERTIFY)] = "complete",
+    pairs: Annotated[Literal["complete", "across-repeats"] | None, Parameter(group=_CERTIFY)] = None,
     seed: Annotated[int, Parameter(group=_CERTIFY)] = 0,
     format: Annotated[Literal["table", "json"], Parameter(group=_CERTIFY)] = "table",
 ) -> int:
@@ -42,7 +42,7 @@ def certify(
         full-audit: the value that this audit reports on all of its items. population: the mean over the source that
         items were drawn from.
     pairs
-        Which pairs of calls are compared.
+        Which pairs of calls are compared. Default: complete; in a run, as its audit declared.
     seed
         Fixes the order of the items; to be chosen before the values are seen.
     format
@@ -53,7 +53,8 @@ def certify(
 
     with working("reading"):
         cube = columns.open(source)
-    result = decompose(cube, pairs=pairs, **verdicts.options())
+    options = verdicts.options(cube, "pairs")
+    result = decompose(cube, **(options if pairs is None else {**options, "pairs": pairs}))
     found = [
         (
             group.by,

@@ -48,7 +48,7 @@ def check(
 
     with working("reading"):
         cube = columns.open(source)
-    options = verdicts.options()
+    options = verdicts.options(cube)
     with working("shuffling"):
         report = check_independence(cube, draws=draws, seed=seed, alpha=alpha, **options)
     against = None

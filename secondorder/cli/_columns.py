@@ -76,6 +76,11 @@ class Columns:
     invalid: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
     missing: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
 
+    @property
+    def given(self) -> bool:
+        """Whether any flag is set."""
+        return self != Columns()
+
     def open(self, source: str) -> xr.Dataset:
         """The cube that a command's input names."""
         from secondorder.cli._source import open_source
@@ -88,28 +93,38 @@ class Columns:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Verdicts:
-    """How verdicts are compared.
+    """How verdicts are compared; what is not said is as the audit of a run declared it.
 
     Parameters
     ----------
     kernel
         How far apart two verdicts are. Must be named when every class is a number; otherwise nominal.
     invalid_as
-        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval).
+        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval). Default: class.
     incomplete
-        Cells with too few calls: refuse the table, or drop their items and count them.
+        Cells with too few calls: refuse the table, or drop their items and count them. Default: refuse; in a run,
+        drop-item.
     """
 
     kernel: Annotated[Literal["nominal", "ordinal", "interval"] | None, Parameter(group=MEANING)] = None
-    invalid_as: Annotated[str, Parameter(group=MEANING)] = "class"
-    incomplete: Annotated[Literal["refuse", "drop-item"], Parameter(group=MEANING)] = "refuse"
+    invalid_as: Annotated[str | None, Parameter(group=MEANING)] = None
+    incomplete: Annotated[Literal["refuse", "drop-item"] | None, Parameter(group=MEANING)] = None
 
-    def options(self) -> dict[str, Any]:
-        """Arguments of :func:`secondorder.decompose`."""
+    @property
+    def given(self) -> dict[str, Any]:
+        """The flags that are set, as arguments of :func:`secondorder.decompose`."""
         from secondorder._statistics._kernel import parse_invalid_as
 
-        return {
-            "kernel": self.kernel,
-            "invalid": parse_invalid_as(self.invalid_as),
-            "incomplete": self.incomplete,
-        }
+        invalid = None if self.invalid_as is None else parse_invalid_as(self.invalid_as)
+        flags = {"kernel": self.kernel, "invalid": invalid, "incomplete": self.incomplete}
+        return {name: value for name, value in flags.items() if value is not None}
+
+    def options(self, cube: xr.Dataset, *more: str) -> dict[str, Any]:
+        """Arguments of :func:`secondorder.decompose`: what an acquired cube was declared with, but for the flags set.
+
+        `more` names further options of a declared analysis that the command goes by.
+        """
+        from secondorder._audit._options import options_beside
+
+        wanted = ("kernel", "scores", "invalid", "incomplete", *more)
+        return {name: value for name, value in options_beside(cube, self.given).items() if name in wanted}

@@ -49,7 +49,7 @@ def contrast(
 
     with working("reading"):
         cube = columns.open(source)
-    result = decompose(cube, level=level, draws=draws, seed=seed, **verdicts.options())
+    result = decompose(cube, level=level, draws=draws, seed=seed, **verdicts.options(cube, "pairs"))
     found = [(group.by, contrasts(result.select(**dict(group.by)), of, method=interval)) for group in result.groups]
     if format == "json":
         import json

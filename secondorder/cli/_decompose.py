@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from secondorder._schema import BOTTOM
+from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
 
 if TYPE_CHECKING:
@@ -17,33 +18,16 @@ if TYPE_CHECKING:
     from secondorder._audit._folder import RunFolder
     from secondorder._statistics._decomposition import Decomposition
 
-_COLUMNS = Group("Columns of a table", sort_key=1)
-_MEANING = Group("What the verdicts mean", sort_key=2)
 _ESTIMATE = Group("Estimate and uncertainty", sort_key=3)
 _OUTPUT = Group("Output", sort_key=4)
 
 
 def decompose(
-    source: Annotated[str, Parameter(name="INPUT")],
+    source: Source,
     /,
     *,
-    item: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    facet: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    random: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    weight: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    repeat: Annotated[str | None, Parameter(group=_COLUMNS)] = None,
-    number_repeats: Annotated[bool, Parameter(group=_COLUMNS, negative="")] = False,
-    verdict: Annotated[str | None, Parameter(group=_COLUMNS)] = None,
-    by: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    stratum: Annotated[str | None, Parameter(group=_COLUMNS)] = None,
-    gold: Annotated[str | None, Parameter(group=_COLUMNS)] = None,
-    where: Annotated[list[str] | None, Parameter(group=_COLUMNS, negative="")] = None,
-    classes: Annotated[str | None, Parameter(group=_MEANING)] = None,
-    invalid: Annotated[list[str] | None, Parameter(group=_MEANING, negative="")] = None,
-    missing: Annotated[list[str] | None, Parameter(group=_MEANING, negative="")] = None,
-    invalid_as: Annotated[str | None, Parameter(group=_MEANING)] = None,
-    kernel: Annotated[Literal["nominal", "ordinal", "interval"] | None, Parameter(group=_MEANING)] = None,
-    incomplete: Annotated[Literal["refuse", "drop-item"] | None, Parameter(group=_ESTIMATE)] = None,
+    columns: Columns = Columns(),  # noqa: B008  (frozen)
+    verdicts: Verdicts = Verdicts(),  # noqa: B008
     pairs: Annotated[Literal["complete", "across-repeats", "panel"] | None, Parameter(group=_ESTIMATE)] = None,
     covers: Annotated[Literal["items", "calls", "prompts", "items+prompts"] | None, Parameter(group=_ESTIMATE)] = None,
     interval: Annotated[Literal["t", "percentile", "bca", "studentised"] | None, Parameter(group=_ESTIMATE)] = None,
@@ -65,42 +49,6 @@ def decompose(
     source
         .csv .tsv .jsonl .parquet (also .gz), a cube (.nc .zarr), the folder of a run (or its audit.toml), or - for CSV
         on stdin. With a cube or a run the column flags are refused: the cube knows its columns.
-    item
-        Column that identifies the item; several make a composite key.
-    facet
-        Column that is a crossed source of variation, such as prompt or order; repeat the flag for several. Their
-        order names the interactions.
-    random
-        This facet's levels are a sample from a policy (default: a fixed census).
-    weight
-        COL:LEVEL=W, weight of a level; all levels of COL, summing to 1. Default: equal.
-    repeat
-        Column of the repeat index.
-    number_repeats
-        Number the rows of a cell instead; duplicated rows can then not be seen.
-    verdict
-        Column of the verdict.
-    by
-        One decomposition per value, compared on shared items; several make a composite.
-    stratum
-        Column of the item's stratum.
-    gold
-        Column of the item's right answer.
-    where
-        COL=VALUE or COL!=VALUE: rows to keep (all must hold).
-    classes
-        Valid verdicts in order, separated by commas. Default: the sorted set of verdicts found (nominal kernel only).
-    invalid
-        Label that means a completed but invalid verdict (⊥); "" for the empty one.
-    missing
-        Label that means no completion.
-    invalid_as
-        What ⊥ is: class, missing, midpoint, or SCORE,PENALTY (the last two under --kernel interval). Default: class.
-    kernel
-        How far apart two verdicts are. Must be named when every class is a number; otherwise nominal.
-    incomplete
-        Cells with too few calls: refuse the table, or drop their items and count them. Default: refuse; in a run,
-        drop-item.
     pairs
         Which pairs of calls are compared. across-repeats survives seeds shared between cells. Default: complete.
     covers
@@ -120,31 +68,11 @@ def decompose(
     output
         Also write to a file, by suffix: .json .csv .nc .html. Repeat for several.
     """
-    from secondorder.cli._source import open_source, run_of
+    from secondorder.cli._source import run_of
     from secondorder.cli._write import check_outputs, show_decomposition, write_decomposition
 
     outputs = check_outputs(output or [], (".json", ".csv", ".nc", ".html"))
-    from secondorder._statistics._kernel import parse_invalid_as
-
-    columns: dict[str, Any] = {
-        "item": item,
-        "facets": facet,
-        "random": random,
-        "weights": weight,
-        "repeat": repeat,
-        "number_repeats": number_repeats,
-        "verdict": verdict,
-        "by": by,
-        "stratum": stratum,
-        "gold": gold,
-        "where": where,
-        "classes": classes,
-        "invalid": invalid,
-        "missing": missing,
-    }
     flags: dict[str, Any] = {
-        "kernel": kernel,
-        "invalid": None if invalid_as is None else parse_invalid_as(invalid_as),
         "pairs": pairs,
         "covers": covers,
         "interval": interval,
@@ -152,16 +80,15 @@ def decompose(
         "draws": draws,
         "seed": seed,
         "tau": tau,
-        "incomplete": incomplete,
     }
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = verdicts.given | {name: value for name, value in flags.items() if value is not None}
     need_tree = any(path.suffix in (".nc", ".html") for path in outputs)
     run = run_of(source)
-    if run is not None and not given and not any(columns.values()):
+    if run is not None and not given and not columns.given:
         result, tree = _as_declared(run, need_tree)
     else:
         with working("reading"):
-            cube = open_source(source if run is None else str(run.cube), columns)
+            cube = columns.open(source if run is None else str(run.cube))
         result, tree = _estimate(cube, given if run is None else _beside_declared(cube, given), need_tree)
     write_decomposition(result, tree, outputs)
     show_decomposition(result, format)
@@ -194,12 +121,11 @@ def _as_declared(run: RunFolder, need_tree: bool) -> tuple[Decomposition, xr.Dat
 
 def _beside_declared(cube: xr.Dataset, given: dict[str, Any]) -> dict[str, Any]:
     """Options of an exploratory analysis of a run: what it declared, but for the flags given."""
-    from secondorder._audit._options import analysis_options
+    from secondorder._audit._options import options_beside
 
-    declared = analysis_options(cube)
     changed = ", ".join(f"--{name.replace('invalid', 'invalid-as')}" for name in given)
     _say(f"note: exploratory ({changed}): not the analysis that the audit declared; estimates.nc stays as it is")
-    return {**declared, **given}
+    return options_beside(cube, given)
 
 
 def _say(line: str) -> None:

@@ -49,7 +49,7 @@ def permute(
 
     with working("reading"):
         cube = columns.open(source)
-    options = verdicts.options()
+    options = verdicts.options(cube)
     with working("shuffling"):
         result = decompose(cube, **options)
         facets = effect or list(result.groups[0].design.names)

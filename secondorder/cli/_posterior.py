@@ -68,13 +68,13 @@ def posterior(
 
     with working("reading"):
         cube = columns.open(source)
-    options = verdicts.options()
+    options = verdicts.options(cube)
     with working("drawing"):
         if bootstrap:
             tree = resampled(decompose(cube, draws=draws * chains, seed=seed, **options))
         else:
             prior = {"mass": mass, "shape": shape, "rate": rate}
-            plain = {name: options[name] for name in ("kernel", "invalid")}
+            plain = {name: options[name] for name in ("kernel", "scores", "invalid") if name in options}
             tree = drawn(cube, prior=prior, draws=draws, tune=tune, chains=chains, seed=seed, **plain)
     if output is not None:
         with replacing(output) as fresh:
