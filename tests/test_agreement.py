@@ -338,7 +338,7 @@ def test_a_result_prints_and_saves_and_makes_a_section(tmp_path: Path) -> None:
     pairs = found.tables[1]
     assert pairs.rows[0] == ("a", "0", *found.data["pairwise"].sel(judge="a").to_numpy()[0, 1:])
     assert pairs.rows[1][2] is None
-    assert "percentiles of 50 draws of the items" in str(found)
+    assert "percentiles of 50 draws of whole items" in str(found)
     assert "Bands:" not in str(agreement(cube, draws=0))
     section = found.section()
     assert section.tables[-1].notes[-1].startswith("Bands: 95 %")

@@ -47,6 +47,8 @@ def agreement(
     With repeats, also how much of the disagreement is call noise; with both orders, position bias; with --length,
     verbosity bias.
 
+    secondorder study agreement calls.csv --item q --facet prompt --repeat run --verdict v --by judge
+
     Parameters
     ----------
     source
@@ -156,6 +158,8 @@ def lottery(
 
     What is done follows from what is given: human scores (--gold) compare the prompts, systems (--system) are ranked
     under each of them, similarities and traits of the wordings are held against their agreement.
+
+    secondorder study lottery scores.csv --item q --facet prompt --facet system --score s --system system --gold human
 
     Parameters
     ----------

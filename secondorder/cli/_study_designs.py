@@ -44,6 +44,8 @@ def design(
     With scores: every design against the human scores (--gold), impact of each factor, sources of variance, ensembles.
     With --accept, a binary task: accuracy, leniency and switches of verdicts against the right answers (--gold).
 
+    secondorder study design scores.csv --item q --facet detail --facet scale --facet model --score s --gold human
+
     Parameters
     ----------
     source

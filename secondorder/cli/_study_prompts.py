@@ -42,6 +42,8 @@ def paraphrase(
 
     The exit code is 1 when a prompt does not keep the contract of its reference, the first of its family.
 
+    secondorder study paraphrase prompts.csv --answer 1 --answer 5
+
     Parameters
     ----------
     source

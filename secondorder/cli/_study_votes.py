@@ -44,6 +44,8 @@ def aggregate(
 
     With repeats: m repeats of one prompt against one call of m prompts and one call of m judges.
 
+    secondorder study aggregate calls.csv --item q --facet prompt --repeat run --verdict v --gold right
+
     Parameters
     ----------
     source
@@ -111,6 +113,8 @@ def gate(
     """Train a gate that looks at the first verdict and says whether the other voters are asked; judge it on others.
 
     A logistic regression. A saved gate is the [gate] of an audit.toml: the run then makes the calls that it wants.
+
+    secondorder study gate calls.csv --item q --facet prompt --repeat run --verdict v --save gate.json
 
     Parameters
     ----------

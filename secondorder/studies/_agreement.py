@@ -136,7 +136,7 @@ def agreement(
             *_notes(laid, names, points),
         ),
         drawn,
-        (drawn_measures(found, labels, title="Agreement", lines=REFERENCE_LINES),),
+        (drawn_measures(found.sel(measure=list(names)), labels, title="Agreement", lines=REFERENCE_LINES),),
     )
 
 

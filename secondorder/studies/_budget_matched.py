@@ -308,5 +308,5 @@ def _notes(laid: Arranged, kept: NDArray[np.bool_], rule: str, ties: Ties) -> tu
         f"Rule: {rule}; ties: {ties}. {int(kept.sum())} items, {dropped} left out for calls that are missing.",
         "Exact averages over all ways to choose disjoint calls: unbiased for fresh independent calls.",
         "Shared: two aggregates from the same prompts (judges); fresh: from prompts (judges) that are all different.",
-        "Bands (in the data) cover the items. differences(result, 'source') compares sources on shared draws.",
+        "Bands stand in the data. differences(result, 'source') compares the sources on shared draws.",
     )

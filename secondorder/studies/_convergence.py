@@ -157,7 +157,7 @@ def convergence(
         counts=("n_events", "n_left_out", "n_invalid"),
     )
     notes = (
-        f"Default: {default}. An event is an item{''.join(f' × {name}' for name in panel.laid.rest)}.",
+        f"Default voter: {default!r}. An event is an item{''.join(f' × {name}' for name in panel.laid.rest)}.",
         *(f"{name}: {said}." for name, said in STOPS.items()),
         "Votes come in the declared order." if order == "declared" else "Averages over all orders of the voters.",
     )

@@ -28,11 +28,12 @@ def draw_convergence(found: xr.Dataset, by: By) -> Figure:
     axes = figure.subplots()
     last = int(found.attrs["n_voters"])
     times = np.arange(last // 2 + 1, last + 1)
+    several = len(group_labels(by)) > 1
     for index, group in enumerate(group_labels(by)[:MOST_GROUPS]):
         one = found["estimate"].sel({name: label for (name, _), label in zip(by, group, strict=True)})
         for rule, style in zip(STOPS, ("-", "--"), strict=True):
             share = np.cumsum([float(one.sel(measure=f"{rule}_stop_{m}")) for m in times])
-            label = plain(" / ".join((*group, rule)))
+            label = plain(" / ".join((*(group if several else ()), rule)))
             axes.plot(times, share, style, marker=MARKERS[index], color=COLOURS[index], markersize=5, label=label)
     axes.set_xlabel("votes")
     axes.set_ylabel("share of events settled")

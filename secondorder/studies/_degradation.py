@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder.errors import InputError
+from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import By
 from secondorder.studies._parts import Value
 from secondorder.studies._result import StudyResult, measure_table, measured
@@ -93,4 +94,6 @@ def degradation_ratio(judge: StudyResult, human: StudyResult) -> StudyResult:
     found["reason"] = found["reason"].where(~(open_ended & (found["reason"] == "")), UNBOUNDED)
     table = measure_table("", found, by=by, labels=LABELS)
     note = "κ within − κ across: agreement lost when the wording changes, on one chance scale; ratio of the two."
-    return StudyResult("Degradation of the judge against people", found, (table,), (note,), drawn)
+    losses = found.sel(measure=["judge", "human"])
+    figure = drawn_measures(losses, LABELS, title="Agreement that judge and people lose to rewording")
+    return StudyResult("Degradation of the judge against people", found, (table,), (note,), drawn, (figure,))

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
 from secondorder.errors import InputError
+from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._disagreement import Array
 from secondorder.studies._parts import Value
-from secondorder.studies._result import StudyResult, measured
+from secondorder.studies._result import Drawn, StudyResult, measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +116,13 @@ def feature_effects(
         "Chance: mean of (g − 1)/(n − 1) over families, exactly what η² is on average when the trait means nothing.",
         "Slopes: least squares within families, t intervals; adjusted: the other features held fixed.",
     )
-    return StudyResult("Traits of the wording", found, (_table(found, names),), notes)
+    eta = found["estimate"].sel(measure="eta2").to_numpy().astype(float)
+    figure = Drawn(
+        "Variance of the outcome that a trait explains",
+        "Ticks: the mean where the trait means nothing.",
+        lambda: draw_impacts(names, {"η²": eta}, {"η²": found["null_mean"].to_numpy().astype(float)}),
+    )
+    return StudyResult("Traits of the wording", found, (_table(found, names),), notes, None, (figure,))
 
 
 def _checked(

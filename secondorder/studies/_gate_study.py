@@ -281,9 +281,9 @@ def _notes(cases: Cases, judged: OutOfFold, split: str, stop: str | None) -> tup
     low, high = float(judged.threshold.min()), float(judged.threshold.max())
     kept = "items" if split == ITEM else f"whole levels of {split}"
     return (
-        f"First: {cases.voters[0]}; behind the gate: {', '.join(cases.voters[1:])}.",
+        f"First: {cases.voters[0]!r}; behind the gate: {', '.join(map(repr, cases.voters[1:]))}.",
         f"Signals: {', '.join(cases.values)}. Training and test differ in {kept} ({judged.folds} folds).",
         f"Thresholds {low:.3f} to {high:.3f}. Full aggregation "
         + ("asks everybody." if stop is None else f"stops when the outcome is settled ({stop})."),
-        "Bands cover the items, not the training of the gates.",
+        "The gates are held in the bands: their training is not drawn anew.",
     )

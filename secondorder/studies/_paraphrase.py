@@ -37,6 +37,7 @@ NO_MODEL = "no embedding model was given"
 NO_WORDS = "a wording has no words"
 NO_LENGTH = "an embedding has length 0"
 NO_CONTROL = "no control was given"
+NO_EMBEDDING = "No cosines: no model of embeddings was given (embed=)."
 FLIPS = (
     "A cosine flags gross drift and cannot certify a paraphrase: wordings that say the opposite (better, worse) have "
     "cosines like those of paraphrases."
@@ -289,8 +290,7 @@ def _notes(
     broken = sum(bool(placeholders or absent) for placeholders, absent in breaches)
     if broken:
         notes.append(f"{broken} of {len(breaches)} prompts do not keep the contract of their reference.")
-    if not np.isnan(similarity).all():
-        notes.append(FLIPS)
+    notes.append(NO_EMBEDDING if np.isnan(similarity).all() else FLIPS)
     least, control = (MEASURES.index(name) for name in ("cosine_least", "cosine_control"))
     judged = [row for row in values if not np.isnan(row[control].estimate + row[least].estimate)]
     lost = sum(row[control].estimate >= row[least].estimate for row in judged)

@@ -140,7 +140,6 @@ def similarity_stability(
     least = 1 / math.factorial(len(prompts)) if exact else 1 / (RANDOM + 1)
     notes = (
         f"p: two-sided, {'all' if exact else RANDOM} relabellings of {len(prompts)} prompts (at least {least:.2g}).",
-        "Bands cover the items, not the choice of prompts.",
     )
     figure = drawn_pairs(found, prompt=prompt, by=laid.by)
     return StudyResult("Similarity of prompts and agreement", found, (_table(found, laid.by),), notes, drawn, (figure,))
