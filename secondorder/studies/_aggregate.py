@@ -168,6 +168,8 @@ def _shares(every: Sequence[tuple[Decided, int]], panel: Panel, *, draws: int, s
 
 def _correlated(one: Decided, panel: Panel, kinds: Sequence[str], *, draws: int, seed: int) -> Array:
     """Correlations of a rule's scores with the human scores: the data first, then item draws."""
+    if not kinds:
+        return np.zeros((0, 1 + draws))
     n_items, n_events = one.scores.shape
     human = np.full(n_items, np.nan) if panel.human is None else panel.human
     rows = np.repeat(np.arange(n_items), n_events)
