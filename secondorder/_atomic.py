@@ -20,19 +20,22 @@ REMEDY = "make room or choose another place, then run the same command again"
 def replacing(target: Path, *, remedy: str = REMEDY) -> Iterator[Path]:
     """A path beside `target` to write a file to; it takes the target's place when the block ends well.
 
+    A symbolic link stays: the file that it leads to is replaced.
+
     Raises
     ------
     StorageError
         When the disk refuses; the old file stays as it was.
     """
+    place = Path(os.path.realpath(target))
     try:
-        holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        holder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
         try:
-            fresh = holder / target.name
+            fresh = holder / place.name
             yield fresh
             with fresh.open("rb") as file:
                 os.fsync(file.fileno())
-            os.replace(fresh, target)
+            os.replace(fresh, place)
         finally:
             shutil.rmtree(holder, ignore_errors=True)
     except OSError as error:

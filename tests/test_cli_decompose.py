@@ -157,6 +157,11 @@ WRONG = {
     "interval of labels": (["calls.csv", *ROLES, "--where", "judge=x", "--kernel", "interval"], "'A'"),
     "output suffix": (["calls.csv", *ROLES, "--output", "out.xlsx"], ".xlsx"),
     "output folder": (["calls.csv", *ROLES, "--output", "none/out.json"], "none"),
+    "output without a name": (["calls.csv", *ROLES, "--output", ""], "--output '': no file"),
+    "output is a folder": (["calls.csv", *ROLES, "--output", "folder.json"], "this is a folder"),
+    "output is the input": (["calls.csv", *ROLES, "--output", "./calls.csv"], "what the command reads"),
+    "output leads to the input": (["calls.csv", *ROLES, "--output", "link.csv"], "what the command reads"),
+    "output is a run's report": (["calls.csv", *ROLES, "--output", "run/report.html"], "report.html of the run in run"),
     "two inputs": (["calls.csv", "more.csv", *ROLES], "more.csv"),
     "wrong suffix": (["calls.txt", *ROLES], "calls.txt"),
     "empty folder": (["folder"], "folder"),
@@ -174,8 +179,12 @@ def test_one_clear_line(
     arguments, needle = WRONG[kind]
     monkeypatch.chdir(table.parent)
     (table.parent / "calls.txt").write_text(rows(), encoding="utf-8")
-    (table.parent / "folder").mkdir()
+    for folder in ("folder", "folder.json", "run"):
+        (table.parent / folder).mkdir()
+    (table.parent / "run" / "manifest.json").write_text("{}", encoding="utf-8")
+    (table.parent / "link.csv").symlink_to(table)
     assert run(*arguments) == 2
+    assert table.read_text(encoding="utf-8") == rows()
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
@@ -193,6 +202,17 @@ def test_column_flags_are_refused_beside_a_cube(
     so.save_cube(cube, tmp_path / "cube.nc")
     assert run(tmp_path / "cube.nc", "--item", "item") == 2
     assert "--item stands beside a cube" in capsys.readouterr().err
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "out.json"
+    link.symlink_to(tmp_path / "elsewhere" / "kept.json")
+    for _ in ("made", "replaced"):
+        assert run(table, *ROLES, "--by", "judge", "--output", link) == 0
+        assert link.is_symlink()
+        assert json.loads((tmp_path / "elsewhere" / "kept.json").read_text(encoding="utf-8"))["groups"]
+        (tmp_path / "elsewhere" / "kept.json").write_text("{}", encoding="utf-8")
 
 
 def test_a_full_disk_leaves_the_old_file(table: Path, tmp_path: Path) -> None:

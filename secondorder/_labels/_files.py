@@ -59,7 +59,8 @@ def save_cube(cube: xr.Dataset, path: str | os.PathLike[str]) -> None:
         raise InputError("the folder does not exist", place=str(target.parent), remedy="make it first")
     write = _write_netcdf if kind == ".nc" else _write_zarr
     try:
-        _replace_whole(target, lambda fresh: write(cube.drop_encoding(), fresh))
+        # A symbolic link stays: what it leads to is replaced.
+        _replace_whole(Path(os.path.realpath(target)), lambda fresh: write(cube.drop_encoding(), fresh))
     except SecondOrderError:
         raise
     except (OSError, RuntimeError) as fault:

@@ -71,7 +71,7 @@ def decompose(
     from secondorder.cli._source import run_of
     from secondorder.cli._write import check_outputs, show_decomposition, write_decomposition
 
-    outputs = check_outputs(output or [], (".json", ".csv", ".nc", ".html"))
+    outputs = check_outputs(output or [], (".json", ".csv", ".nc", ".html"), [source])
     flags: dict[str, Any] = {
         "pairs": pairs,
         "covers": covers,

@@ -76,8 +76,10 @@ def export(
         With the text of requests and responses.
     """
     from secondorder.acquire import export_ledger
+    from secondorder.cli._write import check_outputs
 
     path, _ = _ledger_and_manifest(run)
+    check_outputs([output], (".jsonl", ".parquet"), [run, path])
     count = export_ledger(path, output, rows=rows, bodies=bodies)
     print(output)
     print(f"{count:,} {rows}", file=sys.stderr)

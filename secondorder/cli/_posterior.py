@@ -59,7 +59,7 @@ def posterior(
     from secondorder.cli._write import check_outputs
 
     if output is not None:
-        check_outputs([output], [".nc"])
+        check_outputs([output], [".nc"], [source])
     from secondorder._atomic import replacing
     from secondorder._statistics._decompose import decompose
     from secondorder._statistics._draws import bootstrap as resampled

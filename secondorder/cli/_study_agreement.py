@@ -79,7 +79,7 @@ def agreement(
     from secondorder import studies
     from secondorder.errors import CubeError
 
-    paths = shown.paths()
+    paths = shown.paths(source, human)
     cube = columns.open(source)
     dims = [str(dim) for dim in cube["verdict"].dims if dim not in ("item", "repeat")]
     compared = raters or _default_raters(dims)
@@ -193,7 +193,7 @@ def lottery(
     from secondorder import studies
     from secondorder.cli._study_input import mapping_of, open_data
 
-    paths = shown.paths()
+    paths = shown.paths(source, similarity, features, outcomes)
     results: list[StudyResult] = []
     data: xr.Dataset | None = None
     options: dict[str, Any] = {"prompt": prompt, "by": group, "incomplete": incomplete, **bands.options()}

@@ -79,7 +79,7 @@ def design(
     """
     from secondorder.cli._study_input import open_data
 
-    paths = shown.paths()
+    paths = shown.paths(source)
     data = open_data(source, columns, score)
     name = "score" if "score" in data and "verdict" not in data else "verdict"
     dims = [str(dim) for dim in data[name].dims if dim not in ("item", "repeat")]

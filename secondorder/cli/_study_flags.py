@@ -66,11 +66,11 @@ class Shown:
     output: Annotated[list[Path] | None, Parameter(group=OUTPUT, negative="")] = None
     differences: Annotated[str | None, Parameter(group=OUTPUT)] = None
 
-    def paths(self) -> list[Path]:
-        """Files to write, refused before any work where one cannot be."""
+    def paths(self, *inputs: str | Path | None) -> list[Path]:
+        """Files to write, refused before any work where one cannot be, or is one of the files that are read."""
         from secondorder.cli._write import check_outputs
 
-        return check_outputs(self.output or [], (".json", ".csv", ".html"))
+        return check_outputs(self.output or [], (".json", ".csv", ".html"), inputs)
 
 
 def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, paths: Sequence[Path]) -> None:

@@ -68,7 +68,7 @@ def paraphrase(
     from secondorder import studies
     from secondorder.studies._wordings import PLACEHOLDER
 
-    paths = shown.paths()
+    paths = shown.paths(source, control, *(text.partition("=")[2] for text in rating or ()))
     prompts = _of_audit(source) if source.endswith(".toml") else _of_table(source, prompt, text, family)
     found = studies.validate_paraphrases(
         prompts.texts,

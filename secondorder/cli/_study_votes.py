@@ -73,7 +73,7 @@ def aggregate(
     """
     from secondorder import studies
 
-    paths = shown.paths()
+    paths = shown.paths(source)
     cube = columns.open(source)
     asked = voters or _default_voters(cube)
     options: dict[str, Any] = {"by": group, "invalid": invalid_as, **bands.options()}
@@ -145,10 +145,11 @@ def gate(
         Also train on all items, and write the gate to this .json file.
     """
     from secondorder import studies
+    from secondorder.cli._write import check_outputs
 
-    paths = shown.paths()
-    if save is not None and save.suffix != ".json":
-        raise InputError(f"suffix {save.suffix!r}", place=f"--save {save}", remedy="a gate is a .json file")
+    paths = shown.paths(source, features)
+    if save is not None:
+        check_outputs([save], [".json"], [source, features], flag="--save")
     cube = columns.open(source)
     signals = signal or ["verdict"]
     options: dict[str, Any] = {

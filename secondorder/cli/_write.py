@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secondorder._atomic import write_bytes
+from secondorder._audit._folder import FILES
+from secondorder.cli import STDIN
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,20 +24,56 @@ if TYPE_CHECKING:
 __all__ = ["check_outputs", "show_decomposition", "write_decomposition", "write_text"]
 
 
-def check_outputs(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
-    """The output paths, refused before any work when a suffix is unknown or a folder is not there.
+def check_outputs(
+    paths: Sequence[Path], suffixes: Sequence[str], inputs: Sequence[str | Path | None], *, flag: str = "--output"
+) -> list[Path]:
+    """The output paths, refused before any work when one cannot be written, or must not be.
+
+    Parameters
+    ----------
+    paths
+        What the flag names.
+    suffixes
+        Those that the command writes.
+    inputs
+        What the command reads; None and what is no file protects nothing.
+    flag
+        The flag, for the message.
 
     Raises
     ------
     InputError
-        Naming the path and the suffixes there are.
+        Naming the path: an unknown suffix, no folder to write to, a folder in its place, one of the inputs, or a file
+        that belongs to a run.
     """
     for path in paths:
-        if path.suffix not in suffixes:
-            raise InputError(f"suffix {path.suffix!r}", place=f"--output {path}", remedy=f"use {' '.join(suffixes)}")
-        if not path.parent.is_dir():
-            raise InputError(f"there is no folder {path.parent}", place=f"--output {path}", remedy="make it first")
+        problem, remedy = _refused(path, suffixes, inputs)
+        if problem:
+            raise InputError(problem, place=f"{flag} {path if path.name else repr('')}", remedy=remedy)
     return list(paths)
+
+
+def _refused(path: Path, suffixes: Sequence[str], inputs: Sequence[str | Path | None]) -> tuple[str, str]:
+    """What is wrong with an output and what to do about it; two empty texts where nothing is."""
+    target = Path(os.path.realpath(path))
+    if path.suffix not in suffixes:
+        found = f"suffix {path.suffix!r}" if path.suffix else f"{path.name!r} has no suffix" if path.name else "no file"
+        return found, f"name a file that ends with {' or '.join(suffixes)}"
+    if target.is_dir():
+        return "this is a folder", "give the path of a file"
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent if path.is_symlink() else path.parent}", "make it first"
+    if any(given is not None and _same_file(given, target) for given in inputs):
+        return "this is what the command reads", "give another file: the input would be lost"
+    if target.name in FILES and (target.parent / "manifest.json").is_file():
+        return f"this is {target.name} of the run in {path.parent}", "give another file: the run's own would be lost"
+    return "", ""
+
+
+def _same_file(given: str | Path, target: Path) -> bool:
+    # A table on standard input is most often a file that the shell opened.
+    file: str | Path | int = 0 if given == STDIN else given
+    return target.exists() and os.path.exists(file) and os.path.samefile(file, target)
 
 
 def show_decomposition(result: Decomposition, form: str) -> None:
