@@ -76,7 +76,7 @@ def figure(result: StudyResult) -> Any:
     FigureCanvasAgg(drawn)
     rows = [(items, N) for items in result.data["items"].values for N in result.data["N"].values]
     components = [str(name) for name in result.data["estimand"].values]
-    axes = drawn.subplots(len(rows), len(components), sharex=True, sharey=True)
+    axes = drawn.subplots(len(rows), len(components), sharex=True, sharey=True, squeeze=False)
     place = np.arange(result.data.sizes["K"], dtype=float)
     for (row, column), ax in np.ndenumerate(axes):
         items, N = rows[row]

@@ -39,11 +39,11 @@ def figure(result: StudyResult) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = ("call", "prompt", "order", "interaction")
+    shown = ("call", "prompt", "order", "prompt:order")
     names = {"debiased": "t", "percentile": "percentile", "bca": "BCa", "studentised": "studentised"}
     drawn = Figure(figsize=(8.2, 4.6), layout="constrained")
     FigureCanvasAgg(drawn)
-    axes = drawn.subplots(result.data.sizes["R"], len(shown), sharex=True, sharey=True)
+    axes = drawn.subplots(result.data.sizes["R"], len(shown), sharex=True, sharey=True, squeeze=False)
     place = np.arange(result.data.sizes["items"], dtype=float)
     styles = zip(names.items(), ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), ("o", "s", "^", "D"), strict=True)
     for number, ((method, label), colour, marker) in enumerate(styles):
@@ -64,8 +64,8 @@ def figure(result: StudyResult) -> Any:
         for level in (-2.5, 0, 2.5):
             ax.axhline(level, color="#222222", linewidth=0.6, linestyle=":" if level else "-", zorder=0)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.set_ylim(-16, 16)
-        ax.set_yticks([-15, -10, -5, 0, 5, 10, 15], ["15", "10", "5", "0", "5", "10", "15"])
+        ax.set_ylim(-25, 25)
+        ax.set_yticks([-20, -10, 0, 10, 20], ["20", "10", "0", "10", "20"])
     for ax in axes[-1]:
         ax.set_xticks(place, [f"{n:g}" for n in result.data["items"].values])
         ax.set_xlabel("items per stratum")

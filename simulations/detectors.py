@@ -85,10 +85,10 @@ def figure(result: StudyResult) -> Any:
 
     data = result.data.sel(estimator="alone")
     shares = data["size"].fillna(data["power"]).transpose("R", "estimand", "trap")
-    traps = ["none", *(trap for trap in data["trap"].values if trap != "none")]
+    traps = [str(trap) for trap in data["trap"].values]
     drawn = Figure(figsize=(10.4, 4.2), layout="constrained")
     FigureCanvasAgg(drawn)
-    for ax, R in zip(drawn.subplots(1, data.sizes["R"], sharey=True), data["R"].values, strict=True):
+    for ax, R in zip(drawn.subplots(1, data.sizes["R"], sharey=True, squeeze=False)[0], data["R"].values, strict=True):
         percent = 100 * shares.sel(R=R, trap=traps).values
         ax.imshow(percent, vmin=0, vmax=100, cmap="Blues", aspect="auto")
         for row, column in np.ndindex(percent.shape):
@@ -102,7 +102,6 @@ def figure(result: StudyResult) -> Any:
         ax.set_title(f"{R} calls per cell", fontsize=10)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        ax.axvline(0.5, color="#222222", linewidth=0.8)
     drawn.suptitle("% of runs in which a test at 5 % rejects; –: needs more repeats", fontsize=10)
     return drawn
 

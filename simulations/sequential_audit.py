@@ -1,13 +1,15 @@
 """Certificates of a whole audit: how often they are false, and how many of its items they take.
 
-All items of a benchmark in random order, threshold .02 on the prompt component. The target is the value that the audit
-reports on all of its items: a certificate is ``false`` when that very value lies on the other side. ``at its value``
-puts the threshold where it is hardest: at the value that this audit will report, where "below" is false whenever it is
-ever certified. ``by n`` counts the audits that are decided after n items at most.
+All items of a benchmark in random order, threshold .02 on the prompt component, which is U on average: the same on
+every noisy item (``even``), or .4 on few of them and 0 on the others, which always get one answer (``rare``). The
+target is the value that the audit reports on all of its items: a certificate is ``false`` when that very value lies on
+the other side. ``at its value`` puts the threshold where it is hardest: at the value that this audit will report, where
+"below" is false whenever it is ever certified. ``by n`` counts the audits that are decided after n items at most.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,15 +19,28 @@ from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, Study
 
 FACETS = {"prompt": 6, "order": 2}
 BASE = [0.4, 0.4, 0.1, 0.1]
+CLASSES = ["a", "b", "c", "d"]
+LARGE = 0.4
 TAU, ALPHA = 0.02, 0.05
 # After how many items to look: steps of 6 %.
-LOOKS = tuple(sorted({round(10 * 1.06**step) for step in range(65)}))
+LOOKS = tuple(sorted({round(4 * 1.06**step) for step in range(80)}))
 NAMES = ("false", "at its value", "items", *(f"by {n}" for n in LOOKS))
 
 
-def mechanism(U: float, N: int, R: int) -> Mechanism:
-    """Every item has the same prompt component."""
-    law = laws.effects(BASE, FACETS, {"prompt": U})
+@cache
+def items_with(effect: str, U: float) -> Any:
+    """The law that items are drawn from."""
+    if effect == "even":
+        return laws.effects(BASE, FACETS, {"prompt": U}, classes=CLASSES)
+    steady = laws.deterministic("a", FACETS, CLASSES)
+    split = [[["a" if k % 2 else "b"] for k in range(FACETS["prompt"])]]
+    affected = laws.dial(laws.deterministic(split, FACETS, CLASSES), {"prompt": LARGE})
+    return laws.population({"affected": affected, "other": steady}, [U / LARGE, 1 - U / LARGE]) if U else steady
+
+
+def mechanism(effect: str, U: float, N: int, R: int) -> Mechanism:
+    """Items whose prompt component is U on average."""
+    law = items_with(effect, U)
     truth = dict.fromkeys(NAMES, 1.0) | {"false": 0.0, "at its value": 0.0, "items": 0.0}
     return Mechanism(law, repeats=R, items=N, truth=truth)
 
@@ -65,24 +80,28 @@ def figure(result: StudyResult) -> Any:
 
     data = result.data.sel(estimator="betting", estimand=[f"by {n}" for n in LOOKS])
     colours = ("#0072B2", "#56B4E9", "#222222", "#E69F00", "#D55E00")
-    drawn = Figure(figsize=(9.4, 3.2), layout="constrained")
+    drawn = Figure(figsize=(9.4, 5.2), layout="constrained")
     FigureCanvasAgg(drawn)
-    for ax, N in zip(drawn.subplots(1, data.sizes["N"], sharey=True), data["N"].values, strict=True):
-        for U, colour in zip(data["U"].values, colours, strict=True):
-            for R, line in zip(data["R"].values, ("-", "--"), strict=True):
-                share = 100 * data["power"].sel(U=U, N=N, R=R)
+    axes = drawn.subplots(data.sizes["effect"], data.sizes["N"], sharey=True, sharex="col", squeeze=False)
+    for (row, column), ax in np.ndenumerate(axes):
+        effect, N = data["effect"].values[row], int(data["N"].values[column])
+        for U, colour in zip(data["U"].values, colours, strict=False):
+            for R, line in zip(data["R"].values, ("-", "--"), strict=False):
+                share = 100 * data["power"].sel(effect=effect, U=U, N=N, R=R)
                 ax.plot(LOOKS, share, line, color=colour, linewidth=1.4, label=f"U = {U:g}, R = {R}")
         ax.set_xscale("log")
-        ax.set_xticks(
-            ticks := [tick for tick in (10, 20, 50, 100, 200, 419) if tick <= N], [str(tick) for tick in ticks]
-        )
+        ticks = [tick for tick in (5, 10, 20, 50, 100, 200, 419) if tick <= N]
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
-        ax.set_xlim(10, N)
-        ax.set_xlabel("items looked at")
+        ax.set_xlim(LOOKS[0], N)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.set_title(f"benchmark of {N} items", fontsize=10)
-    drawn.axes[0].set_ylabel("% of audits decided")
-    handles, names = drawn.axes[0].get_legend_handles_labels()
+        if row == 0:
+            ax.set_title(f"benchmark of {N} items", fontsize=10)
+        else:
+            ax.set_xlabel("items looked at")
+        if column == 0:
+            ax.set_ylabel(f"{effect} effect\n% of audits decided")
+    handles, names = axes[0, 0].get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
     return drawn
 
@@ -90,10 +109,10 @@ def figure(result: StudyResult) -> Any:
 STUDY = Study(
     name="sequential_audit",
     aims="How often is the certificate of an audit false under optional stopping, and how many items does it take?",
-    factors={"U": (0.0, 0.01, 0.02, 0.05, 0.1), "N": (50, 100, 419), "R": (2, 4)},
+    factors={"effect": ("even", "rare"), "U": (0.0, 0.01, 0.02, 0.05, 0.1), "N": (50, 100, 419), "R": (2, 4)},
     mechanism=mechanism,
     methods=(Method("betting", certificates),),
-    replicates=4_000,
+    replicates=2_000,
     seed=20261205,
     estimands=NAMES,
     measures=("size", "power", "bias", "empirical_se"),

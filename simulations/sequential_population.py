@@ -1,12 +1,14 @@
 """Certificates about a source of items: how often they are false, and how many items they take.
 
-Items come from an endless source and are looked at until 1,000; threshold .02 on the prompt component. A certificate's
-truth is 0 where it is false: "below" for a component of .02 or more, "above" (at least) for one below it. ``by n``
-counts the audits that are decided after n items at most.
+Items come from an endless source and are looked at until 1,000; threshold .02 on the prompt component, which is U on
+average: the same on every noisy item (``even``), or .4 on few of them and 0 on the others, which always get one answer
+(``rare``). A certificate's truth is 0 where it is false: "below" for a component of .02 or more, "above" (at least) for
+one below it. ``by n`` counts the audits that are decided after n items at most.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,30 @@ from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, Study
 
 FACETS = {"prompt": 6, "order": 2}
 BASE = [0.4, 0.4, 0.1, 0.1]
+CLASSES = ["a", "b", "c", "d"]
+LARGE = 0.4
 TAU, ALPHA = 0.02, 0.05
 ITEMS = 1000
 # After how many items to look: steps of 6 %.
-LOOKS = tuple(sorted({round(10 * 1.06**step) for step in range(80)}))
+LOOKS = tuple(sorted({round(4 * 1.06**step) for step in range(96)}))
 NAMES = ("below", "above", "items", *(f"by {n}" for n in LOOKS))
 
 
-def mechanism(U: float, R: int) -> Mechanism:
-    """Every item has the same prompt component."""
+@cache
+def items_with(effect: str, U: float) -> Any:
+    """The law that items are drawn from."""
+    if effect == "even":
+        return laws.effects(BASE, FACETS, {"prompt": U}, classes=CLASSES)
+    steady = laws.deterministic("a", FACETS, CLASSES)
+    split = [[["a" if k % 2 else "b"] for k in range(FACETS["prompt"])]]
+    affected = laws.dial(laws.deterministic(split, FACETS, CLASSES), {"prompt": LARGE})
+    return laws.population({"affected": affected, "other": steady}, [U / LARGE, 1 - U / LARGE]) if U else steady
+
+
+def mechanism(effect: str, U: float, R: int) -> Mechanism:
+    """Items whose prompt component is U on average."""
     truth = dict.fromkeys(NAMES, 1.0) | {"below": float(U < TAU), "above": float(U >= TAU), "items": 0.0}
-    law = laws.effects(BASE, FACETS, {"prompt": U})
+    law = items_with(effect, U)
     return Mechanism(law, repeats=R, items=ITEMS, truth=truth)
 
 
@@ -62,19 +77,22 @@ def figure(result: StudyResult) -> Any:
 
     data = result.data.sel(estimator="betting", estimand=[f"by {n}" for n in LOOKS])
     colours = ("#0072B2", "#56B4E9", "#222222", "#E69F00", "#D55E00")
-    drawn = Figure(figsize=(6.6, 3.4), layout="constrained")
+    drawn = Figure(figsize=(8.4, 3.2), layout="constrained")
     FigureCanvasAgg(drawn)
-    ax = drawn.subplots()
-    for U, colour in zip(data["U"].values, colours, strict=True):
-        for R, line in zip(data["R"].values, ("-", "--"), strict=True):
-            share = 100 * data["power"].sel(U=U, R=R)
-            ax.plot(LOOKS, share, line, color=colour, linewidth=1.4, label=f"U = {U:g}, R = {R}")
-    ax.set_xscale("log")
-    ax.set_xticks(ticks := [10, 20, 50, 100, 200, 500, 1000], [str(tick) for tick in ticks])
-    ax.minorticks_off()
-    ax.set_xlim(10, ITEMS)
-    ax.set_xlabel("items looked at")
-    ax.spines[["top", "right"]].set_visible(False)
+    for ax, effect in zip(
+        drawn.subplots(1, data.sizes["effect"], sharey=True, squeeze=False)[0], data["effect"].values, strict=True
+    ):
+        for U, colour in zip(data["U"].values, colours, strict=False):
+            for R, line in zip(data["R"].values, ("-", "--"), strict=False):
+                share = 100 * data["power"].sel(effect=effect, U=U, R=R)
+                ax.plot(LOOKS, share, line, color=colour, linewidth=1.4, label=f"U = {U:g}, R = {R}")
+        ax.set_xscale("log")
+        ax.set_xticks(ticks := [5, 10, 20, 50, 100, 200, 500, 1000], [str(tick) for tick in ticks])
+        ax.minorticks_off()
+        ax.set_xlim(LOOKS[0], ITEMS)
+        ax.set_title(f"{effect} effect", fontsize=10)
+        ax.set_xlabel("items looked at")
+        ax.spines[["top", "right"]].set_visible(False)
     drawn.axes[0].set_ylabel("% of audits decided")
     handles, names = drawn.axes[0].get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
@@ -84,10 +102,10 @@ def figure(result: StudyResult) -> Any:
 STUDY = Study(
     name="sequential_population",
     aims="How often is a certificate false under optional stopping, and how many items does it take?",
-    factors={"U": (0.0, 0.01, 0.02, 0.05, 0.1), "R": (2, 4)},
+    factors={"effect": ("even", "rare"), "U": (0.0, 0.01, 0.02, 0.05, 0.1), "R": (2, 4)},
     mechanism=mechanism,
     methods=(Method("betting", certificates),),
-    replicates=4_000,
+    replicates=2_000,
     seed=20261207,
     estimands=NAMES,
     measures=("size", "power", "bias", "empirical_se"),

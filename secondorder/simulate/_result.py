@@ -29,6 +29,9 @@ from secondorder.simulate._study import Study
 __all__ = ["STUDY_SCHEMA", "StudyResult", "assemble", "open_study_result"]
 
 STUDY_SCHEMA = "secondorder.study/1"
+
+# Bytes below which compression costs more than it saves.
+SMALL = 1 << 14
 ROUNDING = 1e-9
 
 
@@ -75,8 +78,11 @@ class StudyResult:
         if not table["published"].notna().any():
             table = table.drop(columns=["published", "source"])
         make_folder(place)
+        # Committed results of large grids stay small: counts, and measures that do not exist, repeat themselves.
+        large = [str(name) for name, array in self.data.items() if array.nbytes > SMALL]
+        packed = {name: {"zlib": True, "shuffle": True} for name in large}
         with replacing(paths[0]) as fresh:
-            self.data.to_netcdf(fresh, engine="h5netcdf")
+            self.data.to_netcdf(fresh, engine="h5netcdf", encoding=packed)
         with replacing(paths[1]) as fresh:
             table.to_csv(fresh, index=False, float_format="%.8g", lineterminator="\n")
         return paths
