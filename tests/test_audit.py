@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -426,6 +427,30 @@ def test_a_ledger_is_not_joined_to_another_plan(tmp_path):
         planned_folder(so.load_audit(spec))
     assert not folder.manifest.exists(), "what did not plan these calls must not be written beside them"
     planned_folder(so.load_audit(replaced(spec, ("seed = 8", "seed = 7"))))
+
+
+def test_files_that_are_no_run_are_not_written_over(tmp_path):
+    spec, folder = lay_out(tmp_path, "http://127.0.0.1:1/v1"), tmp_path / "mine"
+    folder.mkdir()
+    (folder / "report.html").write_text("my thesis")
+    with pytest.raises(SpecError, match=r"mine.*holds report.html and no run.*--out"):
+        so.run_audit(spec, folder)
+    assert [path.name for path in folder.iterdir()] == ["report.html"]
+
+
+def test_outcomes_that_were_changed_later_make_no_cube(finished):
+    with sqlite3.connect(finished.folder.ledger) as ledger:
+        ledger.execute("DROP TRIGGER attempt_no_update")
+        assert ledger.execute("UPDATE attempt SET verdict = '1' WHERE verdict = '2'").rowcount > 0
+    ledger.close()
+    with pytest.raises(CorruptFileError, match=r"outcomes are not those that were stored.*ledger verify"):
+        cube_stage(finished.folder)
+
+
+def test_a_design_without_bounds_is_refused_at_once(tmp_path):
+    spec = replaced(lay_out(tmp_path, "http://127.0.0.1:1/v1"), ("repeats = 2", "repeats = 100000000"))
+    with pytest.raises(SpecError, match=r"the design has 2,400,000,000 calls.*lower repeats"):
+        so.plan_audit(spec)
 
 
 def test_the_run_beside_its_spec_is_its_own_folder(tmp_path):

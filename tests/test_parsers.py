@@ -272,6 +272,14 @@ def test_two_different_marks_never_give_a_verdict(parser):
             assert said(read, " ".join(tokens)) in ("ambiguous", "unparsed"), tokens
 
 
+def test_a_pattern_that_backtracks_without_end_is_an_error_and_no_verdict(monkeypatch):
+    monkeypatch.setattr("secondorder.acquire._parsers.LONGEST_MATCH_S", 0.1)
+    parse = reader("regex", pattern="^(?P<verdict>A)(a|aa|a?)+b$")
+    assert (said(parse, "Aaab"), said(parse, "c")) == ("1", "unparsed")
+    with pytest.raises(SpecError, match=r"aa\|a\?\)\+b\$' takes more than 0.1 s on one answer"):
+        said(parse, "A" + "a" * 60 + "!")
+
+
 @pytest.mark.data
 def test_real_answers_with_no_mark_or_several(data_dir):
     """49 real answers: conflicting marks are ⊥ under every rule, and no answer without marks is guessed."""
@@ -339,7 +347,10 @@ def test_an_own_function(own_module):
 
 
 def test_versions_of_parsers(own_module):
-    assert {name: parser_version(name) for name in PARSERS} == dict.fromkeys(PARSERS, "1")
+    assert {name: parser_version(name) for name in PARSERS} == {
+        **dict.fromkeys(PARSERS, "1"),
+        "regex": "2",
+    }
     assert parser_version(f"{own_module}:versioned") == "2.1"
     assert parser_version(f"{own_module}:winner").startswith("sha256:")
     for name, wrong in (

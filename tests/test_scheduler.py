@@ -339,20 +339,41 @@ def test_refusals_that_waiting_does_not_cure(path, status, words):
     assert outcomes(path) == {}
 
 
-def test_first_calls_all_rejected_stop_the_judge(path):
-    with SimulatedJudge(faults=[Fault(kind="status", status=400)], process=False) as server:
-        with pytest.raises(EndpointError, match=r"the first 10 calls were all rejected \(HTTP 400: simulated"):
-            run(path, server.base_url, fields={"concurrency": 1})
+UNANSWERED = {
+    "rejected": (Fault(kind="status", status=400), r"10 calls in a row were all rejected \(HTTP 400: simulated"),
+    "page of a proxy": (Fault(kind="malformed"), "10 calls in a row got no answer"),
+    "error in the place of an answer": (Fault(kind="error_body"), "10 calls in a row got no answer"),
+}
+
+
+@pytest.mark.parametrize("what", UNANSWERED)
+def test_a_judge_that_never_answered_is_stopped_and_costs_no_call(path, what):
+    fault, words = UNANSWERED[what]
+    with SimulatedJudge(faults=[fault], process=False) as server:
+        with pytest.raises(EndpointError, match=words):
+            run(path, server.base_url, fields={"concurrency": 1}, retry=RetrySpec(attempts=1))
         assert len(server.server.served) == 10
-    assert counts(path) == {("no_completion", "rejected"): 10, (None, ""): len(CALLS) - 10}
+    assert counts(path) == {(None, ""): len(CALLS)}
+    with SimulatedJudge(process=False) as server:
+        run(path, server.base_url, retry=RetrySpec(attempts=1))
+    assert outcomes(path) == {call.id: small.expected(call) for call in CALLS}
+    assert verify_ledger(path) == []
 
 
 def test_fewer_calls_all_rejected_are_an_error_too(path):
     calls = small.make_calls(items=1, prompts=("p1",))
     path = small.plan(path.with_name("few.sqlite"), calls)
-    useless = pytest.raises(EndpointError, match="every call was rejected")
+    useless = pytest.raises(EndpointError, match="8 calls in a row were all rejected")
     with SimulatedJudge(faults=[Fault(kind="status", status=422)], process=False) as server, useless:
         run(path, server.base_url)
+    assert counts(path) == {(None, ""): 8}
+
+
+def test_calls_that_a_judge_rejects_before_it_answers_others_have_ended(path):
+    with SimulatedJudge(faults=[Fault(kind="status", status=400, first=3)], process=False) as server:
+        run(path, server.base_url, fields={"concurrency": 1})
+    assert counts(path)[("no_completion", "rejected")] == 3
+    assert (None, "") not in counts(path)
 
 
 def test_a_dead_server_stops_the_judge_and_costs_no_call(path):

@@ -203,6 +203,8 @@ WRONG = {
         "[analysis]\nlevel = 1.0\n[verdict]",
         ["[analysis]", "level is 1.0", "between 0 and 1"],
     ),
+    "number of many digits": ("repeats = 4", "repeats = " + 5000 * "9", ["audit.toml", "not valid TOML"]),
+    "nested without end": ("repeats = 4", "repeats = " + 5000 * "[", ["audit.toml", "nested too deep"]),
     "not TOML": ("repeats = 4", "repeats = ", ["audit.toml", "not valid TOML", "line 2"]),
     "no judges": (
         '[judges.mine]\nendpoint = "openai-chat"',
@@ -268,6 +270,7 @@ WRONG = {
     "pattern for labels": ('parser  = "label"', 'parser = "label"\npattern = "x"', ["pattern is given", '"regex"']),
     "regex without pattern": ('parser  = "label"', 'parser = "regex"', ["'pattern' is missing", "needs it"]),
     "broken pattern": ('parser  = "label"', 'parser = "regex"\npattern = "("', ['"("', "regular expression", "single"]),
+    "a name without its end": ("{{input}}", "{{input", ['"{{input" is not closed', "{{field}}"]),
     "two groups": ('parser  = "label"', 'parser = "regex"\npattern = "(A)|(B)"', ["2 groups", "(?P<verdict>"]),
     "json without field": ('parser  = "label"', 'parser = "json"', ["'field' is missing", "needs it"]),
     "score for pairs": ('parser  = "label"', 'parser = "score"', ["[verdict]", '"tie" is no number', "label"]),

@@ -20,7 +20,7 @@ from secondorder._labels._cube import new_cube
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import BOTTOM, CODE_MISSING, ITEM, JUDGE, ORDER, PROMPT, REASONS, REPEAT, STATUS
 from secondorder.acquire import AuditSpec, LedgerReader, Record, is_null, read_ledger, reread, spec_from_manifest
-from secondorder.errors import CubeError
+from secondorder.errors import CorruptFileError, CubeError
 
 __all__ = ["Grid", "cube_of_run", "design_grid", "ledger_digest"]
 
@@ -38,10 +38,15 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
     """The cube of a run's design, and that of its null block where there is one.
 
     A call that has not ended yet stands as no completion with reason ``interrupted``.
+
+    Raises
+    ------
+    CorruptFileError
+        When the ledger's outcomes have changed since the last call ended.
     """
     manifest = folder.read_manifest()
     with read_ledger(folder.ledger) as reader:
-        origin = {"name": folder.ledger.name, "sha256": reader.digest()}
+        origin = {"name": folder.ledger.name, "sha256": _digest(reader)}
         design = _Cells(design_grid(manifest))
         null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
         for record in reader.outcomes():
@@ -57,6 +62,18 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
             "answers": _answers(reader, spec_from_manifest(manifest)),
         }
     return design.cube(origin, design_only), None if null is None else null.cube(origin, {})
+
+
+def _digest(reader: LedgerReader) -> str:
+    """Identity of the outcomes, which has to be the one that was stored with the last of them."""
+    digest = reader.digest()
+    if reader.meta.get("outcomes_sha256", digest) != digest:
+        raise CorruptFileError(
+            "its outcomes are not those that were stored",
+            place=str(reader.path),
+            remedy="'secondorder ledger verify' says which differ; restore a copy",
+        )
+    return digest
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,8 @@ def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> t
         ) from error
     if folder.ledger.exists():
         _refuse_foreign(folder, planned)
+    elif not folder.manifest.exists():
+        _refuse_files_of_others(folder)
     data = manifest_bytes(planned.manifest)
     if not folder.manifest.exists():
         write_bytes(folder.manifest, data)
@@ -215,6 +217,17 @@ def _refuse_changes(folder: RunFolder, planned: Plan) -> None:
         place=str(folder.path),
         remedy=f"undo the changes, or start a new run: --out {folder.path}-2",
     )
+
+
+def _refuse_files_of_others(folder: RunFolder) -> None:
+    """A run writes over files of certain names: not where no run is."""
+    present = sorted(name for name in FILES if (folder.path / name).exists())
+    if present:
+        raise SpecError(
+            f"it holds {present[0]} and no run: the file would be overwritten",
+            place=str(folder.path),
+            remedy="move the file away, or give another --out DIR",
+        )
 
 
 def _refuse_foreign(folder: RunFolder, planned: Plan) -> None:

@@ -6,6 +6,7 @@ import difflib
 import re
 
 import msgspec
+import regex
 
 from secondorder._schema import BOTTOM
 from secondorder.acquire._parsers import PARSERS
@@ -85,8 +86,8 @@ def _check_parser(verdict: VerdictSpec, place: str) -> None:
 
 def _check_pattern(text: str, place: str) -> None:
     try:
-        pattern = re.compile(text)
-    except re.error as error:
+        pattern = regex.compile(text)
+    except regex.error as error:
         raise SpecError(
             f"pattern {shown(text)} is not a regular expression ({error})",
             place=place,

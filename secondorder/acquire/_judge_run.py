@@ -37,9 +37,6 @@ MOST_AHEAD = 64
 """Calls are announced this long before they are sent, so that no send waits for the disk, but few are announced when
 a crash comes."""
 
-FIRST_REJECTED = 10
-"""A judge that rejects this many first calls is stopped."""
-
 GRACE_S = 10.0
 
 Job = list[PendingCall]
@@ -89,9 +86,7 @@ class JudgeRun:
         self._loop = asyncio.get_running_loop()
         self._halted = asyncio.Event()
         self._error: SecondOrderError | None = None
-        self._answered = answered
-        self._rejected = 0
-        self._silence = Silence()
+        self._silence = Silence(answered=answered)
         self._sent = 0
         self._began = self._loop.time()
 
@@ -123,10 +118,11 @@ class JudgeRun:
         while not self._ready.empty():
             if job := self._ready.get_nowait():
                 self._unsent(job[0])
-        if not self._halted.is_set():
-            self._end_unanswered()
-        if self._error is None and self._rejected and not self._answered and not self._halted.is_set():
-            self._error = self._useless("every call was rejected")
+        if not self._halted.is_set() and self._silence:
+            if self._silence.answered:
+                self._end_unanswered()
+            else:
+                self._error = self._useless(str(self._silence))
         if self._error is not None:
             raise self._error
 
@@ -231,8 +227,10 @@ class JudgeRun:
 
     def _refuse_endless_wait(self) -> None:
         """A policy that waits while nothing is out would wait for ever, unless it is for calls without answer."""
-        if self._silence:
+        if self._silence.answered and self._silence:
             return self._end_unanswered()
+        if self._silence:
+            raise self._useless(str(self._silence))
         raise SpecError(
             f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
             place=f"judge {self.name!r}",
@@ -306,8 +304,7 @@ class JudgeRun:
                 self._record(call, number, "refused", exchange)
                 raise refusal(self.name, self._judge, reading, exchange.status, then=_AGAIN)
             if reading.remedy == "rejected":
-                self._record(call, number, "rejected", exchange, Outcome("no_completion", "rejected"))
-                return self._count_rejection(reading)
+                return self._give_up(call, number, exchange, reading)
             wait_s = self._shared.backoff.wait_s(self._shared.seed, call.id, used, exchange.asked_s)
             if exchange.asked_s is not None:
                 self._pace.hold(self._loop.time() + min(exchange.asked_s, law.give_up_after_s))
@@ -335,7 +332,6 @@ class JudgeRun:
             tally.in_flight -= 1
 
     def _complete(self, call: Call, number: int, exchange: Exchange, completion: Completion) -> None:
-        self._answered = True
         self._end_unanswered()
         self._shared.admission.pay(self.name, completion)
         try:
@@ -371,19 +367,13 @@ class JudgeRun:
 
     # -- when the judge as a whole fails ------------------------------------------------------------------------------
 
-    def _count_rejection(self, failure: Failure) -> None:
-        self._rejected += 1
-        self._end_unanswered()
-        if not self._answered and self._rejected >= FIRST_REJECTED:
-            raise self._useless(f"the first {self._rejected} calls were all rejected ({failure.detail})")
-
     def _give_up(self, call: Call, number: int, exchange: Exchange, failure: Failure) -> None:
         """The attempts are used up. Whether that ends the call is known once the judge answers, or is away."""
         if not self._silence.covers(failure):
             return self._record(call, number, failure.reason, exchange, Outcome("no_completion", failure.reason))
         self._record(call, number, failure.reason, exchange)
         if self._silence.add(Unanswered(call, number, failure)):
-            raise self._useless(f"{len(self._silence)} calls in a row got no answer ({failure.detail})")
+            raise self._useless(str(self._silence))
         return None
 
     def _end_unanswered(self) -> None:

@@ -59,8 +59,10 @@ def parse_spec(text: str, *, file: str = "audit.toml", folder: Path | None = Non
     """The same from the text of the file; `file` is what messages call it, `folder` where it lies (default: here)."""
     try:
         raw: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"is not valid TOML: {error}", place=file, remedy="mend that line") from None
+    except (ValueError, RecursionError) as error:
+        # Also numbers of thousands of digits, and brackets in brackets without end.
+        what = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise SpecError(f"is not valid TOML: {what}", place=file, remedy="mend that line") from None
     if "schema" not in raw:
         raise SpecError(
             "key 'schema' is missing", place=file, remedy=f'write schema = "{SPEC_SCHEMA}" on the first line'

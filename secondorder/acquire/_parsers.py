@@ -10,7 +10,8 @@ A parser never guesses: a text that holds no verdict, or more than one, gives a 
     The same rule on the last line that is not blank; marks elsewhere in the answer that say otherwise make it
     *ambiguous*.
 ``regex``
-    Every match of `pattern` says the same: the group ``verdict``, else the only group, else the whole match.
+    Every match of `pattern` says the same: the group ``verdict``, else the only group, else the whole match. A pattern
+    that takes seconds on one answer backtracks without end: that is an error of the contract, never a verdict.
 ``json``
     The whole answer, or its only fenced block, is one JSON object without repeated keys; `field` (dots descend) holds
     text, a number or a truth value.
@@ -35,6 +36,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import regex
+
 from secondorder.acquire._spec import VerdictSpec
 from secondorder.acquire._texts import Labels, as_number, last_line, marks_of, numbers_in, without_lead
 from secondorder.acquire._types import Outcome
@@ -46,6 +49,8 @@ Said = tuple[str | None, str]
 """A meaning and an empty reason, or None and a reason."""
 
 Parse = Callable[[str], Said]
+
+LONGEST_MATCH_S = 5.0
 
 _FENCE = re.compile(r"^[ \t]{0,3}```[^\n`]*\n(.*?)^[ \t]{0,3}```[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHARE = re.compile(r"([^/]{1,64})/([^/]{1,64})")
@@ -112,12 +117,20 @@ def _last_line(verdict: VerdictSpec) -> Parse:
 
 
 def _regex(verdict: VerdictSpec) -> Parse:
-    pattern = re.compile(verdict.pattern or "")
+    # Unlike re, regex can be told when to give up.
+    pattern = regex.compile(verdict.pattern or "")
     group: str | int = "verdict" if "verdict" in pattern.groupindex else pattern.groups
     say = _saying(verdict)
 
     def parse(text: str) -> Said:
-        said = {say(match[group] or "") for match in pattern.finditer(text)}
+        try:
+            said = {say(match[group] or "") for match in pattern.finditer(text, timeout=LONGEST_MATCH_S)}
+        except TimeoutError:
+            raise SpecError(
+                f"pattern {verdict.pattern!r} takes more than {LONGEST_MATCH_S:g} s on one answer",
+                place="[verdict]",
+                remedy="write it without repeats inside repeats, and give a new --out; the answer is stored",
+            ) from None
         if len(said) > 1:
             return None, "ambiguous"
         return said.pop() if said else (None, "unparsed")
@@ -263,7 +276,7 @@ def _scale(verdict: VerdictSpec) -> Callable[[Decimal], Said]:
 PARSERS: dict[str, tuple[str, Callable[[VerdictSpec], Parse]]] = {
     "label": ("1", _label),
     "last-line": ("1", _last_line),
-    "regex": ("1", _regex),
+    "regex": ("2", _regex),
     "json": ("1", _json),
     "score": ("1", _score),
 }

@@ -29,6 +29,9 @@ def is_null(prompt: str) -> bool:
     return prompt.startswith(NULL_PREFIX)
 
 
+MOST_CALLS = 10_000_000
+
+
 class Calls:
     """The planned calls in send order: counted, iterable again and again, made only when asked for."""
 
@@ -104,9 +107,19 @@ def plan(spec: AuditSpec, items: Sequence[Item]) -> Plan:
     Raises
     ------
     SpecError
-        When the null block asks for more items than there are, or a census does not differ in its wrappers alone.
+        When the null block asks for more items than there are, a census does not differ in its wrappers alone, or the
+        design has more than ten million calls.
     """
     prompts = build_prompts(spec)
+    per_item = len(prompts) * len(facet_levels(spec)["order"])
+    blocks = len(spec.judges) * len(items)
+    designed = blocks * per_item * spec.design.repeats
+    if designed > MOST_CALLS:
+        raise SpecError(
+            f"the design has {designed:,} calls, and a ledger is made for {MOST_CALLS:,} at most",
+            place="[design]",
+            remedy="lower repeats, take fewer items, or plan several audits",
+        )
     chosen = _null_items(spec, items)
     layout = Layout(
         seed=spec.seed,
@@ -122,10 +135,7 @@ def plan(spec: AuditSpec, items: Sequence[Item]) -> Plan:
     if spec.prompts.census:
         _prove_rendered(spec, items[0], prompts)
     calls = Calls(spec, items, prompts, layout)
-    per_item = len(prompts) * len(facet_levels(spec)["order"])
-    blocks = len(spec.judges) * len(items)
     null_cells = len(spec.judges) * len(chosen) * len(facet_levels(spec)["order"])
-    designed = blocks * per_item * spec.design.repeats
     hidden = null_cells * spec.design.repeats * (spec.null.ids if spec.null else 0)
     manifest = describe(spec, items, prompts) | {
         "null": {"prompt": prompts[0].id, "items": chosen, "ids": _hidden_ids(spec)} if spec.null else None,

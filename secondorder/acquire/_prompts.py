@@ -28,6 +28,8 @@ CRITERION = "criterion"
 CANDIDATES = ("first", "second")
 
 _SLOT = re.compile(r"\{\{([^{}]*)\}\}")
+_OPEN = re.compile(r"\{\{[ \t]*[^\W\d]\w{0,40}")
+"""What looks like the beginning of a name, in the text between names."""
 
 Template = tuple[str, ...]
 """Text, name, text, name, … text."""
@@ -192,7 +194,14 @@ def _messages(system: str, user: str | None, messages: list[MessageSpec] | None,
         messages = [MessageSpec(role="user", content=user or "")]
     elif not messages:
         raise SpecError("messages is empty", place=place, remedy="write at least one message")
-    return [MessageSpec(role="system", content=system), *messages] if system else messages
+    messages = [MessageSpec(role="system", content=system), *messages] if system else messages
+    for message in messages:
+        for text in parse_template(message.content)[::2]:
+            if found := _OPEN.search(text):
+                raise SpecError(
+                    f"{shown(found[0])} is not closed", place=place, remedy="write {{field}}; single braces are text"
+                )
+    return messages
 
 
 def _prompt(

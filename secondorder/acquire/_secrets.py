@@ -15,7 +15,8 @@ __all__ = ["check_no_secret", "looks_like_key"]
 
 _WORDS = frozenset(
     {
-        *("key", "apikey", "token", "secret", "password", "passwd", "credential", "credentials"),
+        *("key", "apikey", "token", "secret", "credential", "credentials"),
+        *("pass", "password", "passwd", "passphrase", "passcode", "pwd", "pin", "otp"),
         *("auth", "authorization", "authentication", "bearer", "cookie", "session", "signature", "jwt"),
     }
 )

@@ -15,7 +15,9 @@ SILENT = 10
 SILENT_ITEMS = 3
 """Where the server answers with errors, an item may be what it stumbles over: then calls of this many items."""
 
-SILENCE = frozenset({"connection", "http_error", "rate_limited"})
+AWAY = frozenset({"connection", "rate_limited"})
+ERRORS = frozenset({"http_error"})
+"""Reasons that do not look at the call, and those that may: both can be the judge's own."""
 
 
 class Unanswered(NamedTuple):
@@ -29,17 +31,24 @@ class Unanswered(NamedTuple):
 class Silence:
     """Calls that a judge has left without answer since its last one.
 
-    Calls that show a judge to be away are not at fault: they stay pending, and the next run asks them again. An item's
-    own fault shows as an error of the server; refused connections and rate limits do not look at the item.
+    Calls that show a judge to be away are not at fault: they stay pending, and the next run asks them again. Until a
+    judge has answered for the first time, nothing that comes back instead of an answer is the call's fault: it may be a
+    page of a proxy, or a request that the server does not take in this form.
+
+    Parameters
+    ----------
+    answered : bool
+        Whether the judge has ever answered.
 
     Examples
     --------
-    >>> silence = Silence()
+    >>> silence = Silence(answered=True)
     >>> silence.covers(Failure("connection", "retry", "refused")), silence.covers(Failure("timeout", "retry", ""))
     (True, False)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, answered: bool) -> None:
+        self.answered = answered
         self._calls: list[Unanswered] = []
 
     def __len__(self) -> int:
@@ -47,16 +56,23 @@ class Silence:
 
     def covers(self, failure: Failure) -> bool:
         """Whether a failure of this kind may be the judge's and not the call's."""
-        return failure.reason in SILENCE
+        return not self.answered or failure.reason in AWAY | ERRORS
 
     def add(self, unanswered: Unanswered) -> bool:
         """Count one more; whether the judge is away."""
         self._calls.append(unanswered)
-        unrelated = all(each.failure.reason != "http_error" for each in self._calls)
+        unrelated = all(each.failure.reason not in ERRORS for each in self._calls)
         items = {each.call.item for each in self._calls}
         return len(self) >= SILENT and (unrelated or len(items) >= SILENT_ITEMS)
 
+    def __str__(self) -> str:
+        """What happened, with the latest detail."""
+        rejected = all(each.failure.remedy == "rejected" for each in self._calls)
+        what = "were all rejected" if rejected else "got no answer"
+        return f"{len(self)} calls in a row {what} ({self._calls[-1].failure.detail})"
+
     def end(self) -> list[Unanswered]:
         """The judge is there: the calls that have ended by that."""
+        self.answered = True
         ended, self._calls = self._calls, []
         return ended
