@@ -262,6 +262,9 @@ def test_own_flags_beside_a_run_are_exploratory(run, say, tmp_path):
     code, _, err = say("decompose", run, "--item", "id")
     assert code == 2
     assert "--item stands beside a cube" in error_of(err)
+    code, _, err = say("decompose", run, "--tau", "0.1", "--output", run / "cube.nc")
+    assert code == 2
+    assert "cube.nc of the run" in error_of(err)
 
 
 def test_missing_calls_are_the_exit_code_one(say, spec):

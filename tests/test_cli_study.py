@@ -112,7 +112,7 @@ def test_files_carry_what_their_suffix_says(calls: Path, tmp_path: Path, capsys:
     assert page.count("<svg") == 3
     assert " src=" not in page
     assert study("aggregate", calls, *ROLES, "--output", tmp_path / "o.pdf") == 2
-    assert "use .json .csv .html" in capsys.readouterr().err
+    assert ".json or .csv or .html" in capsys.readouterr().err
 
 
 def test_groups_lengths_and_systems_ride_along_as_coordinates(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,6 +264,9 @@ def test_bad_requests_exit_2_with_one_line(calls: Path, tmp_path: Path, capsys: 
         (["gate", calls, *ROLES, "--signal", "words:text"], "audit.toml"),
         (["gate", calls, *ROLES, "--features", bad], "stands twice"),
         (["gate", calls, *ROLES, "--save", tmp_path / "gate.pkl"], ".json"),
+        (["gate", calls, *ROLES, "--save", bad, "--features", bad], "ends with .json"),
+        (["agreement", calls, *ROLES, "--output", calls], "what the command reads"),
+        (["agreement", calls, *ROLES, "--human", bad, "--output", bad], "what the command reads"),
         (["aggregate", calls, *ROLES, "--rule", "best"], "rules"),
         (["aggregate", calls, *ROLES, "--where", "run=0", "--calls", "3"], "--calls needs repeats"),
         (["paraphrase", tmp_path / "none.csv"], "none.csv"),
