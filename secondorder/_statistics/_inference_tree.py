@@ -68,7 +68,7 @@ def tests_part(result: Decomposition) -> xr.Dataset:
     Returns
     -------
     Dataset, dims (group, test)
-        ``facet``, ``component``, ``estimate``, ``pvalue``, and ``items``: those with an effect at a false discovery
+        ``facet``, ``component``, ``estimate``, ``pvalue``, and ``n_found``: items with an effect at a false discovery
         rate of 5 %. Empty where components are undefined or the cube is too large.
     """
     draws = _draws(result)
@@ -84,7 +84,7 @@ def tests_part(result: Decomposition) -> xr.Dataset:
     values = {
         "estimate": [np.concatenate([test.estimate for test in row]) for row in found],
         "pvalue": [np.concatenate([test.pvalue for test in row]) for row in found],
-        "items": [np.concatenate([_discovered(test.item_pvalues) for test in row]) for row in found],
+        "n_found": [np.concatenate([_discovered(test.item_pvalues) for test in row]) for row in found],
     }
     return xr.Dataset(
         {name: (("group", "test"), np.stack(rows)) for name, rows in values.items()}

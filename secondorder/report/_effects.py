@@ -12,6 +12,7 @@ import xarray as xr
 from secondorder import plot
 from secondorder._labels._results import Figure, Section, Table
 from secondorder.report._figures import prefix_figure
+from secondorder.report._inference import dependence_warnings
 from secondorder.report._read import (
     ALL,
     Cell,
@@ -69,6 +70,11 @@ def answer_section(tree: xr.DataTree) -> Section:
 
 def _warnings(tree: xr.DataTree) -> Iterator[str]:
     """What makes the estimates wrong whatever their bands say."""
+    yield from _copies(tree)
+    yield from dependence_warnings(tree)
+
+
+def _copies(tree: xr.DataTree) -> Iterator[str]:
     data = dataset(tree, "integrity")
     if data is None or "repeated_ids" not in data:
         return
@@ -268,7 +274,8 @@ def items_section(tree: xr.DataTree) -> Section:
     strata = data.stratum.values if "stratum" in data.coords else None
     figures, tables = [], []
     for k, (name, row) in enumerate(groups(tree, data)):
-        figures.append(Figure(f"Items of {name}", plot.to_svg(plot.items(row), identity=f"items-{k}")))
+        drawn = plot.to_svg(plot.items(row), identity=f"items-{k}")
+        figures.append(Figure(f"Items of {name}", drawn, name if data.sizes["group"] > 1 else ""))
         order = np.argsort(-row.value.sel(component="total").fillna(-np.inf).values, kind="stable")
         rows: list[Row] = []
         for i in order[:MOST_ITEM_ROWS]:

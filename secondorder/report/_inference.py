@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import xarray as xr
 
 from secondorder._labels._results import Section, Table
 from secondorder.report._read import Cell, Row, dataset, groups, names, number, provenance, short
 
-__all__ = ["errors_section", "independence_section", "stop_section", "tests_section"]
+__all__ = ["dependence_warnings", "errors_section", "independence_section", "stop_section", "tests_section"]
 
 REDONE = {
     "items": "other items like these, and their calls",
@@ -71,7 +72,7 @@ def tests_section(tree: xr.DataTree) -> Section | None:
     for name, row in groups(tree, data):
         for k in range(data.sizes["test"]):
             at = row.isel(test=k)
-            values = (float(at.estimate), _p(float(at.pvalue)), int(at["items"]))
+            values = (float(at.estimate), _p(float(at.pvalue)), int(at.n_found))
             rows.append((name, str(at.facet.values), str(at.component.values), *values))
     text = (
         f"{SHUFFLED[data.attrs['hypothesis']]} {int(data.attrs['draws'])} shuffles, ties counted; single items at a "
@@ -110,6 +111,22 @@ def independence_section(tree: xr.DataTree) -> Section | None:
     )
     both = Table("What hangs on it", *_effects(tree))
     return Section("Independence", text, (_told_apart(tree, tests), _told_apart(tree, both)))
+
+
+def dependence_warnings(tree: xr.DataTree) -> Iterator[str]:
+    """One sentence for every test of independence that rejects."""
+    data = dataset(tree, "independence")
+    if data is None or "detector" not in data.dims:
+        return
+    called = names(tree)
+    for k in data.suspicious.values.nonzero()[0]:
+        at = data.isel(detector=int(k))
+        label, name = str(at.group.values), str(at["name"].values)
+        how = f", p {_p(float(at.adjusted))}" if bool(at.statistic.notnull()) else ""
+        yield (
+            f"The calls of {called.get(label, short(label))} do not look independent ({name}{how}), and the estimates "
+            "assume that they are: see Independence."
+        )
 
 
 def _effects(tree: xr.DataTree) -> tuple[tuple[str, ...], tuple[Row, ...]]:
