@@ -11,8 +11,8 @@ import pytest
 from secondorder._audit._doctor import Checkup, examine
 from secondorder._audit._plan import load_audit, plan_audit
 from secondorder.acquire import SimulatedJudge, messages_key, write_template
-from secondorder.acquire._canary import CANARY, cache_signs, canary_requests
-from secondorder.acquire._http import Exchange
+from secondorder.acquire._cache_signs import cache_signs
+from secondorder.acquire._canary import CANARY, canary_requests
 from secondorder.acquire._judge import Fault
 from secondorder.acquire._judge._server import JudgeServer
 from secondorder.acquire._reading import Completion
@@ -298,4 +298,4 @@ def test_the_canary_keeps_the_judges_sampling_and_has_room_to_answer():
 )
 def test_signs_of_a_cache(headers, usage, signs):
     answer = Completion(text="A", prompt_tokens=usage, completion_tokens=usage)
-    assert cache_signs(Exchange(answer, 200, headers, b"{}", 0.0, 1.0)) == signs
+    assert cache_signs(answer, headers) == signs

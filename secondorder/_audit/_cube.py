@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._audit._folder import RunFolder
+from secondorder._audit._origins import NO_REGIME, Origins
 from secondorder._design import Facet
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import new_cube
@@ -47,19 +48,23 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
     manifest = folder.read_manifest()
     with read_ledger(folder.ledger) as reader:
         origin = {"name": folder.ledger.name, "sha256": _digest(reader)}
+        spec = spec_from_manifest(manifest)
+        origins = Origins(spec)
         design = _Cells(design_grid(manifest))
         null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
-        for record in reader.outcomes():
+        for record in reader.outcomes(bodies=True):
             if record.call.warmup:
                 continue
             if null is not None and is_null(record.call.prompt):
-                null.put(record)
+                null.put(record, origins.add(record))
             else:
-                design.put(record)
+                design.put(record, origins.add(record))
         design_only = {
             "duplicates": _duplicates(reader),
             "asked": _asked(manifest),
-            "answers": _answers(reader, spec_from_manifest(manifest)),
+            "answers": _answers(reader, spec),
+            "regimes": origins.regimes,
+            "cached": origins.cached,
         }
     return design.cube(origin, design_only), None if null is None else null.cube(origin, {})
 
@@ -161,8 +166,9 @@ class _Cells:
         self.latency_ms = np.full(size, np.nan)
         # The hash of the server's response id; 0 where it gave none.
         self.response_key = np.zeros(size, dtype=np.int64)
+        self.regime = np.full(size, NO_REGIME, dtype=np.int32)
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record, regime: int) -> None:
         call, outcome = record.call, record.outcome
         assert outcome is not None
         at = self._judge[call.judge] + self._item[call.item] + self._prompt[call.prompt] + self._order[call.order]
@@ -181,6 +187,7 @@ class _Cells:
         self.reason[at] = self._reason[outcome.reason]
         self.attempts[at] = record.number
         self.send_rank[at] = call.rank
+        self.regime[at] = regime
         if record.sent is not None:
             self.sent[at] = record.sent
         if record.latency_ms is not None:
@@ -190,7 +197,7 @@ class _Cells:
 
     def cube(self, origin: Mapping[str, Any], more: Mapping[str, Any]) -> xr.Dataset:
         grid, planned = self.grid, self.verdict.size
-        calls = ("attempts", "send_rank", "sent", "latency_ms", "response_key")
+        calls = ("attempts", "send_rank", "sent", "latency_ms", "regime", "response_key")
         made = new_cube(
             self.verdict.reshape(self._shape),
             labels=grid.labels,

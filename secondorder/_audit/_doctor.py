@@ -9,7 +9,8 @@ from typing import Literal
 from secondorder._audit._plan import Audit
 from secondorder._labels._results import Table, render_table
 from secondorder.acquire import AuditSpec, Call, Plan, make_parse, outcome_of, plan, spec_warnings
-from secondorder.acquire._canary import Probe, cache_signs, probe_judge
+from secondorder.acquire._cache_signs import cache_signs
+from secondorder.acquire._canary import Probe, probe_judge
 from secondorder.acquire._http import Exchange, check_judge
 from secondorder.acquire._reading import Completion
 from secondorder.acquire._spec import JudgeSpec
@@ -199,7 +200,7 @@ def _copied(name: str, judge: JudgeSpec, probe: Probe) -> Finding:
     """Two requests got one text: which of the ways that lead there?"""
     first, other, again = (_completion(each) for each in probe.canaries)
     one, two = (probe.first, probe.other) if first.text == other.text else (probe.first, probe.again)
-    signs = [sign for each in (two, probe.again) for sign in cache_signs(each)]
+    signs = [sign for each in (two, probe.again) for sign in cache_signs(_completion(each), each.headers)]
     temperature = judge.body.get("temperature")
     remedy = "without independent answers call noise is booked as prompt effect: "
     if one.body == two.body or (_completion(one).id and _completion(one).id == _completion(two).id):

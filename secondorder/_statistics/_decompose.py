@@ -21,6 +21,7 @@ from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
 from secondorder._statistics._group import FacetInfo, Group
 from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order, choose_kernel
+from secondorder._statistics._origins import origin_notes
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
 from secondorder.errors import CubeError, DesignError, InputError
@@ -255,7 +256,7 @@ def _decompose_group(
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes),
+        notes=(*chosen.notes, *result.notes, *origin_notes(given, by)),
     )
 
 

@@ -21,7 +21,7 @@ from secondorder.acquire._spec import JudgeSpec
 from secondorder.acquire._types import Call
 from secondorder.errors import EndpointError
 
-__all__ = ["CANARY", "Probe", "cache_signs", "canary_requests", "probe_judge"]
+__all__ = ["CANARY", "Probe", "canary_requests", "probe_judge"]
 
 CANARY: tuple[Mapping[str, str], ...] = (
     {
@@ -45,16 +45,6 @@ _SHAPING = frozenset(
 
 TRIES = 3
 LONGEST_WAIT_S = 10.0
-
-_HITS = {
-    "cf-aig-cache-status": ("hit",),
-    "cf-cache-status": ("hit",),
-    "helicone-cache": ("hit", "true"),
-    "x-cache": ("hit",),
-    "x-cache-hit": ("true", "1", "hit"),
-    "x-cache-status": ("hit",),
-    "x-portkey-cache-status": ("hit", "semantic hit"),
-}
 
 
 class Probe(msgspec.Struct, frozen=True):
@@ -142,31 +132,6 @@ async def probe_judge(name: str, judge: JudgeSpec, call: Call, seed: int, *, pau
         answers = [await sender.send(each) for each in (one, two, one)]
         real, logprobs = await _ask_logprobs(sender, judge, request)
     return Probe(answers[0], answers[1], answers[2], real, request, logprobs, sender.sent)
-
-
-def cache_signs(exchange: Exchange) -> list[str]:
-    """What an answer itself says about coming from a cache: its headers, and usage of nothing.
-
-    Examples
-    --------
-    >>> from secondorder.acquire._reading import Completion
-    >>> answer = Completion(text="A", prompt_tokens=0, completion_tokens=0)
-    >>> cache_signs(Exchange(answer, 200, {"x-cache": "HIT from proxy"}, b"", 0.0, 1.0))
-    ['x-cache: HIT from proxy', 'usage 0']
-    """
-    signs = [
-        f"{name}: {value}"
-        for name, value in exchange.headers.items()
-        if any(value.strip().lower().startswith(word) for word in _HITS.get(name, ()))
-    ]
-    reading = exchange.reading
-    if (
-        isinstance(reading, Completion)
-        and reading.text
-        and (reading.prompt_tokens, reading.completion_tokens) == (0, 0)
-    ):
-        signs.append("usage 0")
-    return signs
 
 
 class _Sender:

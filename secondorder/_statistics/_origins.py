@@ -1,0 +1,51 @@
+"""What the calls of a group say of where their answers came from, where a cube carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from secondorder._labels._attributes import attribute, load
+from secondorder._schema import JUDGE
+
+__all__ = ["NAMED", "origin_notes", "regimes_of"]
+
+NAMED = ("model", "fingerprint", "tier", "provider")
+SHOWN = 3
+
+
+def regimes_of(cube: xr.Dataset) -> list[Mapping[str, Any]]:
+    """Regimes that answered the calls of a cube, with their numbers of calls there, the most frequent first."""
+    if "regime" not in cube:
+        return []
+    known = attribute(cube, "regimes", [])
+    codes = load(cube["regime"])
+    codes, counts = np.unique(codes[codes >= 0], return_counts=True)
+    found = [{**known[code], "calls": int(count)} for code, count in zip(codes, counts, strict=True)]
+    return sorted(found, key=lambda regime: -regime["calls"])
+
+
+def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
+    """What a reader of a group's numbers has to know of its answers: copies, caches, several servers, another model."""
+    notes = []
+    if "response_key" in cube:
+        keys = load(cube["response_key"])
+        _, counts = np.unique(keys[keys != 0], return_counts=True)
+        if (copies := int(counts[counts > 1].sum())) > 0:
+            notes.append(f"{copies} calls share a response id with another: they are copies of an answer, not calls")
+    if cached := attribute(cube, "cached", {}).get(by.get(JUDGE, ""), 0):
+        notes.append(f"{cached} answers say that they come from a cache: they are no calls of their own")
+    regimes = regimes_of(cube)
+    if len(regimes) > 1:
+        varied = [name for name in NAMED if len({regime[name] for regime in regimes}) > 1]
+        said = [f"{' '.join(regime[name] or '–' for name in varied)} ({regime['calls']})" for regime in regimes]
+        more = f" and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        changed = f"{', '.join(varied)} changed: {', '.join(said[:SHOWN])}{more}"
+        notes.append(f"{changed}; calls of different servers are not one judge")
+    for asked, served in sorted({(regime["asked"], regime["model"]) for regime in regimes}):
+        if served and served != asked:
+            notes.append(f"asked for the model {asked}, answered by {served}")
+    return tuple(notes)

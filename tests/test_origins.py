@@ -1,0 +1,79 @@
+"""Where answers came from: several servers, another model, a cache: said with the numbers, never pooled silently."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import secondorder as so
+from secondorder._audit._origins import Origins
+from secondorder._statistics._origins import origin_notes, regimes_of
+from secondorder.acquire import Call, Record
+from secondorder.acquire._spec import JudgeSpec
+
+JUDGE = JudgeSpec(endpoint="openai-chat", base_url="http://127.0.0.1:1/v1", model="asked")
+
+
+Spec = SimpleNamespace(judges={"toy": JUDGE})
+
+
+def record(rank: int, model: str, fingerprint: str = "", headers: dict | None = None, result: str = "completed"):
+    body = {"id": f"r{rank}", "model": model, "system_fingerprint": fingerprint or None,
+            "choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}  # fmt: skip
+    call = Call(str(rank), rank, "toy", "q", "p", "o", rank, False, None, b"", "")
+    return Record(
+        call=call, number=1, result=result, outcome=None, sent=0.0, latency_ms=1.0, http_status=200,
+        headers=headers or {}, response_key=None, prompt_tokens=None, completion_tokens=None,
+        response=json.dumps(body).encode(), response_sha256="", error="",
+    )  # fmt: skip
+
+
+def cube_with(origins: Origins, codes: list[int]):
+    rows = [{"q": q, "p": p, "r": r, "v": "A"} for q in "12" for p in "ab" for r in range(len(codes) // 4)]
+    cube = so.make_cube(rows, item="q", facets=["p"], repeat="r", verdict="v", classes=["A", "B"])
+    shape = cube.verdict.shape
+    return cube.assign(regime=(cube.verdict.dims, np.array(codes, dtype=np.int32).reshape(shape))).assign_attrs(
+        regimes=json.dumps(origins.regimes), cached=json.dumps(origins.cached)
+    )
+
+
+def test_one_server_that_is_the_one_asked_says_nothing():
+    origins = Origins(Spec)
+    codes = [origins.add(record(rank, "asked")) for rank in range(8)]
+    assert origin_notes(cube_with(origins, codes), {"judge": "toy"}) == ()
+
+
+def test_servers_are_counted_and_what_changed_is_named():
+    origins = Origins(Spec)
+    said = [("asked", "f1"), ("asked", "f1"), ("asked", "f2"), ("other", "f1")] * 2
+    codes = [origins.add(record(rank, *each)) for rank, each in enumerate(said)]
+    assert codes == [0, 0, 1, 2] * 2
+    cube = cube_with(origins, codes)
+    assert [regime["calls"] for regime in regimes_of(cube)] == [4, 2, 2]
+    notes = origin_notes(cube, {"judge": "toy"})
+    assert notes == (
+        "model, fingerprint changed: asked f1 (4), asked f2 (2), other f1 (2); "
+        "calls of different servers are not one judge",
+        "asked for the model asked, answered by other",
+    )
+    assert all(note in so.decompose(cube).groups[0].notes for note in notes)
+    # Of the items at hand only: the calls of one server are one judge.
+    assert len(regimes_of(cube.isel(repeat=[0]))) == 2
+
+
+@pytest.mark.parametrize("headers", [{"x-cache": "HIT"}, {"cf-aig-cache-status": "HIT"}])
+def test_answers_that_say_that_they_are_cached_are_counted(headers):
+    origins = Origins(Spec)
+    codes = [origins.add(record(rank, "asked", headers=headers if rank < 3 else {})) for rank in range(8)]
+    assert origins.cached == {"toy": 3}
+    (note,) = origin_notes(cube_with(origins, codes), {"judge": "toy"})
+    assert note.startswith("3 answers say that they come from a cache")
+
+
+def test_a_call_without_answer_has_no_regime():
+    origins = Origins(Spec)
+    assert origins.add(record(0, "asked", result="timeout")) == -1
+    assert origins.regimes == []
