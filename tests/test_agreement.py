@@ -343,6 +343,7 @@ def test_a_result_prints_and_saves_and_makes_a_section(tmp_path: Path) -> None:
     section = found.section()
     assert section.tables[-1].notes[-1].startswith("Bands: 95 %")
     assert section.figures[0].svg.startswith("<svg")
+    assert found.figures[0]._repr_svg_().startswith("<svg")  # what a notebook shows
     assert "</svg>" in section.figures[0].svg
     assert section.figures[0].svg == found.section().figures[0].svg
     assert len(found.to_frame()) == 2 * 7

@@ -27,11 +27,22 @@ __all__ = ["Drawn", "StudyResult", "differences", "measure_table", "measured", "
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that is drawn when it is asked for."""
+    """A figure that is drawn when it is asked for: by :meth:`draw`, or by a notebook that shows it.
+
+    Attributes
+    ----------
+    title, caption : str
+    draw : callable
+        Makes the matplotlib figure; ``draw().savefig("figure.pdf")`` saves it.
+    """
 
     title: str
     caption: str
     draw: Callable[[], Drawing]
+
+    def _repr_svg_(self) -> str:
+        # A figure that pyplot does not know is a line of text in a notebook.
+        return to_svg(self.draw(), identity=self.title)
 
 
 @dataclass(frozen=True)
