@@ -63,10 +63,10 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
             "duplicates": _duplicates(reader),
             "asked": _asked(manifest),
             "answers": _answers(reader, spec),
-            "regimes": origins.regimes,
             "cached": origins.cached,
         }
-    return design.cube(origin, design_only), None if null is None else null.cube(origin, {})
+    regimes = {"regimes": origins.regimes}
+    return design.cube(origin, design_only | regimes), None if null is None else null.cube(origin, regimes)
 
 
 def _digest(reader: LedgerReader) -> str:

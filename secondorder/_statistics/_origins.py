@@ -24,8 +24,15 @@ def regimes_of(cube: xr.Dataset) -> list[Mapping[str, Any]]:
     known = attribute(cube, "regimes", [])
     codes = load(cube["regime"])
     codes, counts = np.unique(codes[codes >= 0], return_counts=True)
-    found = [{**known[code], "calls": int(count)} for code, count in zip(codes, counts, strict=True)]
+    found = [{**_named(known, int(code)), "calls": int(count)} for code, count in zip(codes, counts, strict=True)]
     return sorted(found, key=lambda regime: -regime["calls"])
+
+
+def _named(known: list[Mapping[str, Any]], code: int) -> Mapping[str, Any]:
+    """A regime by its code; a cube from elsewhere may have codes without names."""
+    if code < len(known):
+        return known[code]
+    return {"asked": "", **dict.fromkeys(NAMED, ""), "fingerprint": f"regime {code}"}
 
 
 def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
