@@ -6,6 +6,8 @@ prints ``str(error)`` as a single line and exits with :attr:`SecondOrderError.ex
 
 from __future__ import annotations
 
+from secondorder._visible import visible
+
 __all__ = [
     "CorruptFileError",
     "CubeError",
@@ -55,7 +57,7 @@ class SecondOrderError(Exception):
         line = self.problem if self.place is None else f"{self.place}: {self.problem}"
         if self.remedy is not None:
             line = f"{line}; {self.remedy}"
-        return " ".join(line.split())
+        return visible(" ".join(line.split()))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling of exceptions (process pools need it).

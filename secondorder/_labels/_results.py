@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from secondorder._visible import visible
+
 __all__ = ["Figure", "Section", "Table", "format_number", "plain", "render_table"]
 
 Cell = str | int | float | None
@@ -108,11 +110,10 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     call         0.2500
     prompt      -0.0012
     """
-    body = [[format_number(cell, digits) for cell in row] for row in table.rows]
-    numeric = [
-        bool(table.rows) and all(not isinstance(row[j], str) for row in table.rows) for j in range(len(table.columns))
-    ]
-    widths = [max([_width(name), *(_width(row[j]) for row in body)]) for j, name in enumerate(table.columns)]
+    body = [[_shown(format_number(cell, digits)) for cell in row] for row in table.rows]
+    columns = [_shown(name) for name in table.columns]
+    numeric = [bool(table.rows) and all(not isinstance(row[j], str) for row in table.rows) for j in range(len(columns))]
+    widths = [max([_width(name), *(_width(row[j]) for row in body)]) for j, name in enumerate(columns)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width
     # The widest text column gives way first, one character at a time, so that several end up equally wide.
     while excess > 0:
@@ -121,11 +122,11 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
             break
         widths[widest] -= 1
         excess -= 1
-    lines = [table.title] if table.title else []
-    lines.append(_line(table.columns, widths, numeric))
+    lines = [visible(table.title, keep="\n")] if table.title else []
+    lines.append(_line(columns, widths, numeric))
     lines.extend(_line(row, widths, numeric) for row in body)
     for note in table.notes:
-        lines.extend(textwrap.wrap(note, width, subsequent_indent="  ", break_on_hyphens=False))
+        lines.extend(textwrap.wrap(_shown(note), width, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines)
 
 
@@ -138,8 +139,12 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     return "  ".join(shown).rstrip()
 
 
+def _shown(text: str) -> str:
+    """A text on one line, without characters that act on a terminal."""
+    return visible(" ".join(text.split()) if "\n" in text or "\t" in text else text)
+
+
 def _cut(text: str, width: int) -> str:
-    text = " ".join(text.split()) if "\n" in text or "\t" in text else text
     if _width(text) <= width:
         return text
     while text and _width(text) > width - 1:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from secondorder._version import __version__
+from secondorder.cli._streams import make_ready, say
 from secondorder.errors import SecondOrderError
 
 __all__ = ["STDIN", "app", "main"]
@@ -75,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Default: ``sys.argv[1:]``.
     """
+    make_ready()
     sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -109,4 +111,4 @@ def _run(arguments: list[str]) -> int:
 
 
 def _complain(line: str) -> None:
-    print(f"secondorder: {line}", file=sys.stderr)
+    say(f"secondorder: {line}")

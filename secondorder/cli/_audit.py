@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+from secondorder.cli._streams import say, show
 
 if TYPE_CHECKING:
     from secondorder._audit._folder import RunFolder
@@ -35,8 +36,8 @@ def init(folder: Annotated[Path, Parameter(name="DIR")] = Path("."), /) -> int:
     from secondorder.acquire import write_template
 
     for path in write_template(folder):
-        print(path)
-    _say(f"next: say in {folder / 'audit.toml'} what to ask of which judge, then: {_line('plan', folder)}")
+        show(path)
+    say(f"next: say in {folder / 'audit.toml'} what to ask of which judge, then: {_line('plan', folder)}")
     return 0
 
 
@@ -55,8 +56,8 @@ def plan(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
     audit = load_audit(spec)
     folder, planned = planned_folder(audit, out)
     _warn(audit, planned)
-    print(_plan_table(audit, planned, folder))
-    _say(f"next: {_line('run', spec, out)}")
+    show(_plan_table(audit, planned, folder))
+    say(f"next: {_line('run', spec, out)}")
     return 0
 
 
@@ -76,7 +77,7 @@ def acquire(run: Run = SPEC, /, *, out: Path | None = None) -> int:
     folder, audit = _planned(run, out)
     with _resumable("acquire", run, out, folder), Watch() as watch:
         summary = acquire_stage(folder, None if audit is None else audit.spec, progress=watch.progress)
-    print(summary)
+    show(summary)
     return _code(summary)
 
 
@@ -93,12 +94,12 @@ def cube(run: Run = SPEC, /) -> int:
     from secondorder.acquire import read_ledger
 
     folder = find_target(run).folder
-    _say(f"cube: {said_of_file(cube_stage(folder, note=_say), folder.cube)}")
+    say(f"cube: {said_of_file(cube_stage(folder, note=say), folder.cube)}")
     with read_ledger(folder.ledger) as reader:
         still_open = sum(row.count for row in reader.counts() if row.status is None)
     if still_open:
-        _say(f"note: {still_open:,} calls have not ended yet; they stand in the cube as missing (interrupted)")
-    print(folder.cube)
+        say(f"note: {still_open:,} calls have not ended yet; they stand in the cube as missing (interrupted)")
+    show(folder.cube)
     return 0
 
 
@@ -114,8 +115,8 @@ def report(run: Run = SPEC, /) -> int:
     from secondorder._audit._run import report_stage, said_of_file
 
     folder = find_target(run).folder
-    _say(f"report: {said_of_file(report_stage(folder), folder.report)}")
-    print(folder.report)
+    say(f"report: {said_of_file(report_stage(folder), folder.report)}")
+    show(folder.report)
     return 0
 
 
@@ -144,7 +145,7 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
         if folder.gated:
             from secondorder._audit._gated import finish_gated
 
-            print(finish_gated(folder, summary, note=watch.note))
+            show(finish_gated(folder, summary, note=watch.note))
             return _code(summary)
         from secondorder._audit._run import finish_run
 
@@ -156,7 +157,7 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
             # Every call has ended, and too many of them without an answer: that is a result, not bad input.
             watch.note(f"nothing can be estimated: {error}")
             return _code(summary)
-    print(done.decomposition)
+    show(done.decomposition)
     return _code(summary)
 
 
@@ -178,7 +179,7 @@ def demo(folder: Annotated[Path, Parameter(name="DIR")] = Path("secondorder-demo
 
     with _resumable("demo", folder, None, RunFolder(folder)), Watch() as watch:
         done = run_demo(folder, progress=watch.progress, note=watch.note)
-    print(done)
+    show(done)
     return _code(done.run.summary)
 
 
@@ -190,7 +191,7 @@ def _planned(given: Path, out: Path | None) -> tuple[RunFolder, Audit | None]:
     if target.audit is not None:
         folder, planned = planned_folder(target.audit, target.folder.path)
         _warn(target.audit, planned)
-        _say(f"plan: {len(planned.calls):,} calls in {folder.path}")
+        say(f"plan: {len(planned.calls):,} calls in {folder.path}")
     return target.folder, target.audit
 
 
@@ -198,16 +199,16 @@ def _warn(audit: Audit, planned: Plan) -> None:
     from secondorder.acquire import spec_warnings
 
     for line in spec_warnings(audit.spec, file=str(audit.file)):
-        _say(f"warning: {line}")
+        say(f"warning: {line}")
     for line in planned.notes:
-        _say(f"note: {line}")
+        say(f"note: {line}")
 
 
 def _code(summary: Summary) -> int:
     """Exit code of an ended acquisition: 1 when the design has holes."""
     lost = _lost(summary)
     if lost:
-        _say(f"calls are missing: {', '.join(f'{count:,} {reason}' for reason, count in lost.items())}")
+        say(f"calls are missing: {', '.join(f'{count:,} {reason}' for reason, count in lost.items())}")
     return 1 if lost else 0
 
 
@@ -241,10 +242,6 @@ def _line(command: str, given: Path, out: Path | None = None) -> str:
     """A command line to type."""
     more = [] if out is None else ["--out", str(out)]
     return shlex.join(["secondorder", command, str(given), *more])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _plan_table(audit: Audit, planned: Plan, folder: RunFolder) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
+from secondorder.cli._streams import show, show_json
 from secondorder.errors import InputError
 
 _GOAL = Group("What is wanted", sort_key=3)
@@ -66,11 +67,9 @@ def budget(
         least_items=least_items, alpha=alpha, **verdicts.options(cube),
     )  # fmt: skip
     if format == "json":
-        import json
-
-        print(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2))
+        show_json(result.to_dict())
     else:
-        print(result)
+        show(result)
     return 0
 
 

@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import show, show_json
 
 _CERTIFY = Group("Certificate", sort_key=3)
 
@@ -63,11 +64,9 @@ def certify(
         for group in result.groups
     ]
     if format == "json":
-        import json
-
         entries = [{"by": dict(by), **certificate.to_dict()} for by, certificate in found]
         plain = {"schema": "secondorder.certificates/1", "certificates": entries}
-        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+        show_json(plain)
     else:
-        print("\n\n".join(f"{', '.join(by.values())}\n{text}" if by else str(text) for by, text in found))
+        show("\n\n".join(f"{', '.join(by.values())}\n{text}" if by else str(text) for by, text in found))
     return 0 if all(certificate.verdict == "below" for _, certificate in found) else 1

@@ -9,6 +9,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import show, show_json
 
 _CHECK = Group("Check", sort_key=3)
 
@@ -57,12 +58,10 @@ def check(
         is_table = Path(reference).is_file() and Path(reference).suffix not in (".nc", ".toml")
         against = compare_reference(cube, (columns if is_table else Columns()).open(reference), **options)
     if format == "json":
-        import json
-
         plain = report.to_dict()
         if against is not None:
             plain["reference"] = against.to_dict()
-        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+        show_json(plain)
     else:
-        print(report if against is None else f"{report}\n\n{against}")
+        show(report if against is None else f"{report}\n\n{against}")
     return 1 if report.suspicious else 0

@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import show, show_json
 
 _CONTRAST = Group("Contrasts", sort_key=3)
 
@@ -52,11 +53,9 @@ def contrast(
     result = decompose(cube, level=level, draws=draws, seed=seed, **verdicts.options(cube, "pairs"))
     found = [(group.by, contrasts(result.select(**dict(group.by)), of, method=interval)) for group in result.groups]
     if format == "json":
-        import json
-
         entries = [{"by": dict(by), **part.to_dict()} for by, part in found]
         plain = {"schema": "secondorder.contrasts/1", "groups": entries}
-        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+        show_json(plain)
     else:
-        print("\n\n".join(f"{', '.join(by.values())}\n{part}" if by else str(part) for by, part in found))
+        show("\n\n".join(f"{', '.join(by.values())}\n{part}" if by else str(part) for by, part in found))
     return 0

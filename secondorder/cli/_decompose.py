@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +10,7 @@ from cyclopts import Group, Parameter
 from secondorder._schema import BOTTOM
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import say
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -105,7 +105,7 @@ def _estimate(cube: xr.Dataset, options: dict[str, Any], need_tree: bool) -> tup
         _ = result.comparison
     if not result.settings.classes_declared:
         valid = [label for label in result.settings.classes if label != BOTTOM]
-        print(f"note: --classes not given; classes found: {', '.join(valid)}", file=sys.stderr)
+        say(f"note: --classes not given; classes found: {', '.join(valid)}")
     return result, tree
 
 
@@ -114,8 +114,8 @@ def _as_declared(run: RunFolder, need_tree: bool) -> tuple[Decomposition, xr.Dat
     from secondorder._audit._run import decompose_stage, said_of_file
     from secondorder._statistics._tree import open_estimates
 
-    result, written = decompose_stage(run, note=_say)
-    _say(f"decompose: {said_of_file(written, run.estimates)}")
+    result, written = decompose_stage(run, note=say)
+    say(f"decompose: {said_of_file(written, run.estimates)}")
     return result, open_estimates(run.estimates) if need_tree else None
 
 
@@ -124,9 +124,5 @@ def _beside_declared(cube: xr.Dataset, given: dict[str, Any]) -> dict[str, Any]:
     from secondorder._audit._options import options_beside
 
     changed = ", ".join(f"--{name.replace('invalid', 'invalid-as')}" for name in given)
-    _say(f"note: exploratory ({changed}): not the analysis that the audit declared; estimates.nc stays as it is")
+    say(f"note: exploratory ({changed}): not the analysis that the audit declared; estimates.nc stays as it is")
     return options_beside(cube, given)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

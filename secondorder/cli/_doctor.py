@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from secondorder.cli._streams import show
+
 
 def doctor(spec: Annotated[Path, Parameter(name="AUDIT")] = Path("audit.toml"), /) -> int:
     """Look at the judges of an audit before it begins: caches, fixed seeds, keys, models, answers that cannot be read.
@@ -26,7 +28,7 @@ def doctor(spec: Annotated[Path, Parameter(name="AUDIT")] = Path("audit.toml"), 
     from secondorder._audit._plan import load_audit
 
     checkup = examine(load_audit(spec))
-    print(checkup)
+    show(checkup)
     if checkup.failures:
         raise checkup.failures[0]
     return 1 if checkup.problems else 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+
+from secondorder.cli._streams import say, show
 
 if TYPE_CHECKING:
     from secondorder.acquire import Outcome, Record
@@ -40,16 +41,16 @@ def verify(run: Run, /) -> int:
         digests = {"calls_sha256": str(manifest.get("calls_sha256")), "manifest_sha256": _digest(path)}
         found = verify_ledger(path, **digests, again=_reader(manifest))
     if found:
-        print(f"{path}: {len(found)} difference{'s' * (len(found) > 1)}")
+        show(f"{path}: {len(found)} difference{'s' * (len(found) > 1)}")
         for difference in found[:SHOWN]:
-            print(difference)
+            show(difference)
         if len(found) > SHOWN:
-            print(f"… and {len(found) - SHOWN} more")
+            show(f"… and {len(found) - SHOWN} more")
         return 1
     with read_ledger(path) as reader:
         ended = sum(row.count for row in reader.counts() if row.status is not None)
         held = "it is what it and its manifest state" if manifest else "it is what it states; no manifest is beside it"
-        print(f"{path}: {reader.n_calls:,} calls, {ended:,} ended; {held}\noutcomes {reader.digest()}")
+        show(f"{path}: {reader.n_calls:,} calls, {ended:,} ended; {held}\noutcomes {reader.digest()}")
     return 0
 
 
@@ -81,8 +82,8 @@ def export(
     path, _ = _ledger_and_manifest(run)
     check_outputs([output], (".jsonl", ".parquet"), [run, path])
     count = export_ledger(path, output, rows=rows, bodies=bodies)
-    print(output)
-    print(f"{count:,} {rows}", file=sys.stderr)
+    show(output)
+    say(f"{count:,} {rows}")
     return 0
 
 
@@ -114,7 +115,7 @@ def _reader(manifest: dict[str, Any]) -> Callable[[Record], Outcome | None] | No
     try:
         parse = make_parse(spec)
     except SpecError as error:
-        print(f"note: verdicts are not read again: {error}", file=sys.stderr)
+        say(f"note: verdicts are not read again: {error}")
         return None
 
     def again(record: Record) -> Outcome | None:

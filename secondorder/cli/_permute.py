@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import show, show_json
 
 _TEST = Group("Test", sort_key=3)
 
@@ -60,17 +61,15 @@ def permute(
         if hypothesis == "benchmark":
             parts = [benchmark_effects(result.select(**dict(group.by))) for group in result.groups]
     if format == "json":
-        import json
-
         plain: dict[str, object] = {"schema": "secondorder.tests/1", "tests": [test.to_dict() for test in tests]}
         if parts:
             pairs = zip(result.groups, parts, strict=True)
             plain["effects"] = [{"by": dict(group.by), **part.to_dict()} for group, part in pairs]
-        print(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+        show_json(plain)
         return 0
     titled = (
         f"{', '.join(group.by.values())}\n{part}" if group.by else str(part)
         for group, part in zip(result.groups, parts, strict=False)
     )
-    print("\n\n".join([*map(str, tests), *titled]))
+    show("\n\n".join([*map(str, tests), *titled]))
     return 0

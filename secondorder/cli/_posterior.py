@@ -9,6 +9,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._streams import show
 
 _DRAWS = Group("Draws", sort_key=3)
 
@@ -79,5 +80,5 @@ def posterior(
     if output is not None:
         with replacing(output) as fresh:
             tree.to_netcdf(str(fresh), engine="h5netcdf")
-    print(draws_table(tree))
+    show(draws_table(tree))
     return 0

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from secondorder.cli._streams import say
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -50,7 +52,7 @@ class Watch:
     def note(self, line: str) -> None:
         """Print a line; what is shown for the stage before it goes away."""
         self._clear()
-        print(line, file=sys.stderr, flush=True)
+        say(line)
         self._spin()
 
     def progress(self, state: Progress) -> None:
@@ -60,12 +62,8 @@ class Watch:
         elif time.monotonic() - self._last >= QUIET_S:
             self._last = time.monotonic()
             share = state.done / state.total if state.total else 1.0
-            print(
-                f"acquire: {state.done:,} of {state.total:,} calls ({share:.0%}), {_details(state)}, "
-                f"{duration(state.eta_s)} left",
-                file=sys.stderr,
-                flush=True,
-            )
+            done = f"{state.done:,} of {state.total:,} calls ({share:.0%})"
+            say(f"acquire: {done}, {_details(state)}, {duration(state.eta_s)} left")
 
     def _draw(self, state: Progress) -> None:
         if self._bar is None:

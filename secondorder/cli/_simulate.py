@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
-if TYPE_CHECKING:
-    pass
+from secondorder.cli._streams import say, show
 
 
 def simulate(
@@ -76,8 +74,8 @@ def simulate(
     written = result.save(folder)
     draw = bias_figure if declared.figure is None else declared.figure
     written.append(save_figure(draw(result), folder / "figure.png"))
-    print(result)
-    print(f"wrote {', '.join(str(path) for path in written)}", file=sys.stderr)
+    show(result)
+    say(f"wrote {', '.join(str(path) for path in written)}")
     return 0
 
 
@@ -102,5 +100,5 @@ def _list() -> int:
     for name, path in declarations("simulations").items():
         study = load_declared(path, "STUDY", Study)
         rows.append((name, len(study.points()), study.replicates, study.aims))
-    print(Table("", ("study", "points", "replicates", "aims"), tuple(rows)))
+    show(Table("", ("study", "points", "replicates", "aims"), tuple(rows)))
     return 0

@@ -83,7 +83,7 @@ def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, 
     for path in paths:
         write_text(path, makers[path.suffix](study, source, results))
     if shown.format == "table":
-        print("\n\n\n".join(map(str, results)))
+        show("\n\n\n".join(map(str, results)))
     else:
         print(makers[f".{shown.format}"](study, source, results), end="")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+
+from secondorder.cli._streams import say, show
 
 
 def validate(
@@ -62,17 +63,17 @@ def validate(
                     quick=quick,
                     executor=executor,
                     progress=progress,
-                    announce=lambda seen, name=claim.name: print(f"{name}: would see {seen}", file=sys.stderr),  # type: ignore[misc]
+                    announce=lambda seen, name=claim.name: say(f"{name}: would see {seen}"),  # type: ignore[misc]
                     source=path,
                 )
             evidence = msgspec.json.format(msgspec.json.encode(verdict.evidence()), indent=2)
             write_bytes(out / f"{claim.name}.json", evidence + b"\n")
-            print(verdict, flush=True)
+            show(verdict)
             if not verdict.passed:
                 failed.append(claim.name)
-    print(f"{len(loaded) - len(failed)} of {len(loaded)} claims hold", end="")
-    print(f"; failed: {', '.join(failed)}" if failed else "")
-    print(f"evidence in {out}", file=sys.stderr)
+    lost = f"; failed: {', '.join(failed)}" if failed else ""
+    show(f"{len(loaded) - len(failed)} of {len(loaded)} claims hold{lost}")
+    say(f"evidence in {out}")
     return 1 if failed else 0
 
 
@@ -83,5 +84,5 @@ def _list(claims: list) -> int:  # type: ignore[type-arg]
         (claim.name, "exact" if claim.is_exact else f"random, {claim.false_alarm:g}", claim.statement)
         for claim in claims
     )
-    print(render_table(Table("", ("claim", "false alarm", "statement"), rows), width=160))
+    show(render_table(Table("", ("claim", "false alarm", "statement"), rows), width=160))
     return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from secondorder._atomic import write_bytes
 from secondorder._audit._folder import FILES
 from secondorder.cli import STDIN
+from secondorder.cli._streams import show, show_json
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,11 +80,11 @@ def _same_file(given: str | Path, target: Path) -> bool:
 def show_decomposition(result: Decomposition, form: str) -> None:
     """Print a decomposition to stdout as a table, JSON or CSV."""
     if form == "json":
-        print(_json(result))
+        show_json(result.to_dict())
     elif form == "csv":
         sys.stdout.write(_csv(result))
     else:
-        print(result)
+        show(result)
 
 
 def write_decomposition(result: Decomposition, tree: xr.DataTree | None, paths: Sequence[Path]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from secondorder._labels._results import Section, Table, format_number
+from secondorder._visible import visible
 from secondorder.report._asked import asked_title, headline
 from secondorder.report._sections import sections
 
@@ -55,7 +56,9 @@ def sections_html(name: str, said: str, parts: Mapping[str, Section]) -> str:
     parts : mapping of str to Section
         By anchor.
     """
-    return _environment().get_template("report.html.j2").render(name=cut(name), headline=cut(said), sections=parts)
+    page = _environment().get_template("report.html.j2").render(name=cut(name), headline=cut(said), sections=parts)
+    # Autoescape guards against markup; here characters that would hide, or turn around, what stands in the page.
+    return visible(page, keep="\t\n\r")
 
 
 def _environment() -> Environment:

@@ -1,0 +1,110 @@
+"""What reaches a terminal, a closed stream or a page: any label, in any encoding, and none that acts."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secondorder._labels._results import Table, render_table
+from secondorder._visible import visible
+from secondorder.cli import _run
+from secondorder.cli._streams import make_ready, say, show, show_json
+from secondorder.errors import InputError
+
+CLEAR = "\x1b[2J"
+ACTING = [CLEAR, "\x07", "\x9b2J", "\x7f", "\u202e", "\u2066", "\ud800"]
+
+
+def encoded(encoding: str, errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)
+
+
+def written(stream: Any) -> bytes:
+    stream.flush()
+    found: bytes = stream.buffer.getvalue()
+    return found
+
+
+@pytest.mark.parametrize("text", ACTING)
+def test_characters_that_act_are_shown(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = visible(text)
+    assert shown.isprintable()
+    assert shown.startswith("\\")
+    table = Table("of " + text, (text, "number"), ((f"q{text}1", 1.0), ("q2", 2.0)), ("a note " + text,))
+    for line in render_table(table).splitlines():
+        assert line.isprintable()
+    # Columns stay aligned: the width is that of what is shown.
+    assert len({len(line) for line in render_table(table).splitlines()[1:4]}) == 1
+    assert str(InputError(f"column {text!s}x", place=text)).isprintable()
+    show(f"{text}\nnext")
+    say(text)
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [shown, "next"]
+    assert err == f"{shown}\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_encoding_takes_every_text(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = {"class": "⊥", "item": "café 🙂 \ud83d"}
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, encoded(encoding))
+    make_ready()
+    show_json(plain)
+    out = written(sys.stdout)
+    assert json.loads(out.decode(encoding)) == plain, "JSON stays JSON"
+    say("⊥")
+    assert written(sys.stderr).decode(encoding).strip() == ("⊥" if encoding == "utf-8" else "\\u22a5")
+
+
+def test_closed_streams_are_the_null_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    make_ready()
+    show("nobody reads this")
+    say("nor this")
+    assert _run(["decompose", "-", "--item", "q", "--repeat", "r", "--verdict", "v", "--facet", "p"]) == 2
+    for name in ("stdin", "stdout", "stderr"):
+        getattr(sys, name).close()
+
+
+def test_the_exit_code_outlives_closed_streams(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m secondorder decompose {tmp_path}/none.csv --item q --verdict v --repeat r --facet p"
+    for closed in (">&- 2>&-", "2>&-"):
+        assert subprocess.run(["bash", "-c", f"{command} {closed} <&-"], check=False).returncode == 2
+
+
+def test_an_interrupt_while_loading_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from secondorder.__main__ import main
+
+    real = builtins.__import__
+
+    def interrupted(name: str, *more: Any, **named: Any) -> Any:
+        if name == "secondorder.cli":
+            raise KeyboardInterrupt
+        return real(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "secondorder: interrupted\n"
+
+
+def test_a_page_shows_what_would_hide() -> None:
+    from secondorder._labels._results import Section
+    from secondorder.report._html import sections_html
+
+    page = sections_html("x" + CLEAR, "y\u202e", {"a": Section("A", CLEAR, (Table("", ("c",), (("\x9b",),)),))})
+    assert visible(page, keep="\t\n\r") == page
+    assert "x\\x1b[2J" in page
+    assert "y\\u202e" in page
+    assert "\\x9b" in page
