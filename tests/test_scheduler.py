@@ -514,8 +514,8 @@ def test_a_second_run_of_the_same_ledger_stops_at_once(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_is_resumable(path, times):
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 1)])
+def test_ctrl_c_and_a_polite_kill_are_resumable(path, number, times):
     calls = small.make_calls(items=6)
     path = small.plan(path.with_name("long.sqlite"), calls)
     with SimulatedJudge(process=False, latency_s=0.1) as server:
@@ -524,7 +524,7 @@ def test_ctrl_c_is_resumable(path, times):
         while len(server.server.served) < 10:
             time.sleep(0.01)
         for _ in range(times):
-            child.send_signal(signal.SIGINT)
+            child.send_signal(number)
             time.sleep(0.02)
         _, error = child.communicate(timeout=30)
         assert (child.returncode, error) == (130, "")

@@ -197,7 +197,14 @@ WRONG = {
     "infinite timeout": ("body     =", "timeout_s = inf\nbody =", ["timeout_s is inf", "finite"]),
     "date in the body": ("max_tokens = 8", "day = 2026-01-01", ["body.day", "2026-01-01", "quotation marks"]),
     "name with a slash": ('"my-judge"', '"my/judge"', ["audit.toml", 'name is "my/judge"', "letters, digits"]),
-    "seed below zero": ("seed   = 1", "seed = -1", ["seed is -1", "not negative"]),
+    "seed below zero": ("seed   = 1", "seed = -1", ["seed is -1", "from 0 to 2^53"]),
+    "seed beyond bounds": ("seed   = 1", "seed = 99999999999999999999", ["seed is 99999999999999999999", "to 2^53"]),
+    "name too long": ('name   = "', 'name = "' + 101 * "x", ["name is", "at most 100 letters"]),
+    "too much at once": (
+        "[judges.mine]",
+        "[judges.mine]\nconcurrency = 100000000",
+        ["[judges.mine]", "from 1 to 4096"],
+    ),
     "level of one": (
         "[verdict]",
         "[analysis]\nlevel = 1.0\n[verdict]",

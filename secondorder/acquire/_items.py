@@ -97,7 +97,7 @@ def _checked(rows: Iterator[tuple[int, Mapping[str, str]]], spec: AuditSpec, pat
         for name, source in sources.items():
             if name not in row:
                 close = difflib.get_close_matches(name, row, n=1)
-                hint = f"did you mean '{close[0]}'?" if close else f"fields: {', '.join(row)}"
+                hint = f"did you mean '{close[0]}'?" if close else f"fields that hold text or numbers: {', '.join(row)}"
                 raise TableError(f"field '{name}' is missing ({source})", place=place, remedy=hint)
         for key in keys:
             if not row[key]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from secondorder.acquire._admission import Admission, Policy
 from secondorder.acquire._http import check_judge
@@ -42,7 +43,7 @@ def run_calls(
 ) -> Summary:
     """Call every planned call of a ledger that has no terminal outcome; the same call again resumes.
 
-    Works inside and outside a running event loop (a notebook). ``KeyboardInterrupt`` (Ctrl-C) once: nothing more is
+    Works inside and outside a running event loop (a notebook). ``KeyboardInterrupt`` (Ctrl-C) or SIGTERM once: nothing more is
     sent, the calls in flight may end and are stored; twice: they are hung up. Either way the ledger is whole.
 
     Parameters
@@ -139,7 +140,10 @@ def run_calls(
 
 
 class _Brake:
-    """Ctrl-C while a run goes: the first press halts it, the second hangs up. Active inside a ``with`` block."""
+    """Ctrl-C while a run goes: the first press halts it, the second hangs up. Active inside a ``with`` block.
+
+    A polite kill (SIGTERM: a batch system's time is over) is a press too.
+    """
 
     def __init__(self) -> None:
         self.pressed = 0
@@ -165,15 +169,16 @@ class _Brake:
 
     def __enter__(self) -> None:
         # A handler, not the exception: that could strike anywhere, also between two statements of the clean-up.
-        self._previous = None
+        self._previous: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, lambda *_: self.press())
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, lambda *_: self.press())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
 
 async def acquire(

@@ -85,7 +85,7 @@ class JudgeSpec(_Spec, frozen=True):
     headers: dict[str, str] = {}
     body: dict[str, Any] = {}
     seeds: bool | None = None
-    concurrency: Count = 32
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
     requests_per_minute: Positive | None = None
     timeout_s: Positive = 600.0
     price: PriceSpec | None = None
@@ -243,7 +243,7 @@ class AuditSpec(_Spec, frozen=True):
     """A whole ``audit.toml`` with every default filled."""
 
     schema: Name
-    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     judges: dict[str, JudgeSpec]
     items: ItemsSpec

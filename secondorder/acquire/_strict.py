@@ -191,13 +191,13 @@ def _either(parts: list[str]) -> str:
 
 def _bounds(meta: msgspec.Meta, plain: Any) -> str:
     if meta.pattern is not None:
-        return " of letters, digits, '.', '_' and '-' that begins with a letter or a digit"
+        return " of at most 100 letters, digits, '.', '_' and '-' that begins with a letter or a digit"
     if meta.min_length is not None:
         return ", not empty"
     if meta.gt is not None and meta.lt is not None:
         return f" between {meta.gt} and {meta.lt}"
     if meta.gt is not None:
         return f" above {meta.gt}"
-    if meta.ge:
-        return f" from {meta.ge}"
-    return ", not negative"
+    if meta.le is not None:
+        return f" from {meta.ge or 0} to {'2^53' if meta.le == 2**53 else meta.le}"
+    return f" from {meta.ge}" if meta.ge else ", not negative"
