@@ -43,8 +43,8 @@ def run_calls(
 ) -> Summary:
     """Call every planned call of a ledger that has no terminal outcome; the same call again resumes.
 
-    Works inside and outside a running event loop (a notebook). ``KeyboardInterrupt`` (Ctrl-C) or SIGTERM once: nothing more is
-    sent, the calls in flight may end and are stored; twice: they are hung up. Either way the ledger is whole.
+    Works inside and outside a running event loop (a notebook). ``KeyboardInterrupt`` (Ctrl-C) or SIGTERM once: nothing
+    more is sent, the calls in flight may end and are stored; twice: they are hung up. Either way the ledger is whole.
 
     Parameters
     ----------
