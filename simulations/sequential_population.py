@@ -23,7 +23,7 @@ LARGE = 0.4
 TAU, ALPHA = 0.02, 0.05
 ITEMS = 1000
 # After how many items to look: steps of 6 %.
-LOOKS = tuple(sorted({round(4 * 1.06**step) for step in range(96)}))
+LOOKS = tuple(sorted({round(4 * 1.06**step) for step in range(95)}))
 NAMES = ("below", "above", "items", *(f"by {n}" for n in LOOKS))
 
 
