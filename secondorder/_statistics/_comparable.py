@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,20 @@ from numpy.typing import NDArray
 from secondorder._statistics._group import Group
 from secondorder.errors import InputError
 
-__all__ = ["differing_declarations", "label_of", "refuse_other_declarations", "shared_strata"]
+__all__ = ["differing_declarations", "label_of", "refuse_other_declarations", "shared_strata", "told_apart"]
 
 
 def label_of(by: Mapping[str, str]) -> str:
     """What a group is called in a table."""
     return ", ".join(by.values()) if by else "all"
+
+
+def told_apart(groups: Sequence[Group]) -> list[Group]:
+    """The groups; numbered by position where their labels do not tell them apart."""
+    labels = [tuple(group.by.items()) for group in groups]
+    if len(set(labels)) == len(labels) and () not in labels:
+        return list(groups)
+    return [replace(group, by={**group.by, "decomposition": str(k + 1)}) for k, group in enumerate(groups)]
 
 
 def refuse_other_declarations(first: Group, other: Group) -> None:

@@ -26,7 +26,7 @@ COMMANDS = {
     "check": ("secondorder.cli._check:check", "Look for what breaks the independence of calls."),
     "contrast": ("secondorder.cli._contrast:contrast", "Differences and ratios of components with joint bands."),
     "posterior": ("secondorder.cli._posterior:posterior", "Draws of a Bayesian companion, or of the bootstrap."),
-    "test": ("secondorder.cli._permute:permute", "Test that a facet has no effect."),
+    "test": ("secondorder.cli._permute:permute", "Test that a facet has no effect, or that judges do not differ."),
     "demo": ("secondorder.cli._audit:demo", "Audit a simulated judge here; see estimates beside the truth."),
     "init": ("secondorder.cli._audit:init", "Write an audit.toml to begin with."),
     "run": ("secondorder.cli._audit:run", "Run an audit: plan, acquire, cube, decompose, report."),

@@ -1,4 +1,4 @@
-"""``secondorder test``: does a facet matter, on any item or on the benchmark as a whole?"""
+"""``secondorder test``: does a facet matter, on any item or on the benchmark as a whole? Do judges differ?"""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def permute(
     columns: Columns = Columns(),  # noqa: B008  (frozen)
     verdicts: Verdicts = Verdicts(),  # noqa: B008
     effect: Annotated[list[str] | None, Parameter(group=_TEST, negative="")] = None,
-    hypothesis: Annotated[Literal["calls", "labels", "benchmark"], Parameter(group=_TEST)] = "calls",
+    hypothesis: Annotated[Literal["calls", "labels", "benchmark", "judges"], Parameter(group=_TEST)] = "calls",
     draws: Annotated[int, Parameter(group=_TEST)] = 999,
     seed: Annotated[int, Parameter(group=_TEST)] = 0,
     format: Annotated[Literal["table", "json"], Parameter(group=_TEST)] = "table",
 ) -> int:
-    """Test by shuffling that a facet has no effect; exact at any number of calls.
+    """Test by shuffling that a facet has no effect, or that judges do not differ; exact at any number of calls.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def permute(
     hypothesis
         calls: no effect on any item, calls independent. labels: the same when calls of one repeat may depend on each
         other. benchmark: no effect on the benchmark as a whole; with it, how effects split into those on the benchmark
-        and those on single items.
+        and those on single items. judges: the groups of --by answer every item alike; every pair of them, and every
+        component, by sign flips of the items' differences, adjusted for the number of tests.
     draws
         Shuffles. To find single items at false discovery rate q, at least items / q.
     seed
@@ -47,10 +48,25 @@ def permute(
     from secondorder._statistics._benchmark import benchmark_effects
     from secondorder._statistics._decompose import decompose
     from secondorder._statistics._permutation import permutation_test
+    from secondorder.errors import InputError
 
+    if hypothesis == "judges" and effect:
+        raise InputError(
+            "judges are compared in every component", place=f"--effect {effect[0]}", remedy="leave --effect out"
+        )
     with working("reading"):
         cube = columns.open(source)
     options = verdicts.options(cube)
+    if hypothesis == "judges":
+        from secondorder._statistics._paired import paired_test
+
+        with working("decomposing"):
+            found = paired_test(decompose(cube, **options), draws=draws, seed=seed)
+        if format == "json":
+            show_json(found.to_dict())
+        else:
+            show(str(found))
+        return 0
     with working("shuffling"):
         result = decompose(cube, **options)
         facets = effect or list(result.groups[0].design.names)

@@ -77,6 +77,8 @@ from ._sequential import confidence_sequence as confidence_sequence
 from ._sequential import first_crossing as first_crossing
 from ._sequential import least_items as least_items
 from ._sequential import log_e_process as log_e_process
+from ._sign_flips import SignFlipTest as SignFlipTest
+from ._sign_flips import sign_flip_test as sign_flip_test
 
 __all__ = [
     "FEWER_THAN_FOUR",
@@ -96,6 +98,7 @@ __all__ = [
     "Prior",
     "Resampled",
     "Shuffled",
+    "SignFlipTest",
     "TwoWayErrors",
     "across_repeats",
     "at_law",
@@ -152,6 +155,7 @@ __all__ = [
     "repeat_blocks",
     "resample",
     "seed_key",
+    "sign_flip_test",
     "simultaneous_interval",
     "stratum_sizes",
     "studentised_interval",

@@ -1,0 +1,254 @@
+"""Do judges differ? Every pair of them, tested over the items that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from secondorder._labels._results import Table, plain, render_table
+from secondorder._statistics._comparable import (
+    differing_declarations,
+    label_of,
+    refuse_other_declarations,
+    told_apart,
+)
+from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._group import Group
+from secondorder.core._sign_flips import sign_flip_test
+from secondorder.errors import InputError
+
+__all__ = ["PairedTests", "paired_test"]
+
+Floats = NDArray[np.float64]
+UNEQUAL = "judges were not called equally often in every cell: these p values are approximate, and need many items"
+
+
+@dataclass(frozen=True, eq=False)
+class PairedTests:
+    """Differences between judges with p values from sign flips of items.
+
+    Attributes
+    ----------
+    pairs : tuple of (mapping, mapping)
+        The two groups of every pair.
+    components : tuple of str
+    estimate : array, shape (n_pairs, n_components)
+        Debiased difference ``a - b`` on shared items.
+    pvalues, adjusted : array, shape (n_pairs, n_components)
+        Two-sided; `adjusted` holds for all pairs and components together (family-wise error). NaN where the component
+        is undefined.
+    pair_pvalues, pair_adjusted : array, shape (n_pairs,)
+        Whether the two judges differ in any component; adjusted over pairs (Holm).
+    n_items : int
+        Items that all groups have.
+    patterns : int
+        Sign patterns looked at.
+    exact : bool
+        Whether these are all patterns.
+    seed : int
+    notes : tuple of str
+    """
+
+    pairs: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...]
+    components: tuple[str, ...]
+    estimate: Floats
+    pvalues: Floats
+    adjusted: Floats
+    pair_pvalues: Floats
+    pair_adjusted: Floats
+    n_items: int
+    patterns: int
+    exact: bool
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    def to_dataset(self) -> xr.Dataset:
+        """Differences and p values (dims ``pair, component``)."""
+        names = ("estimate", "pvalues", "adjusted")
+        return xr.Dataset(
+            {name: (("pair", "component"), getattr(self, name)) for name in names}
+            | {name: ("pair", getattr(self, name)) for name in ("pair_pvalues", "pair_adjusted")},
+            coords={
+                "pair": [f"{label_of(a)} - {label_of(b)}" for a, b in self.pairs],
+                "component": list(self.components),
+            },
+            attrs={"n_items": self.n_items, "patterns": self.patterns, "exact": int(self.exact), "seed": self.seed},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, schema ``secondorder.paired/1``: NaN is None."""
+        return {
+            "schema": "secondorder.paired/1",
+            "n_items": self.n_items,
+            "patterns": self.patterns,
+            "exact": self.exact,
+            "seed": self.seed,
+            "pairs": [
+                {
+                    "a": dict(a),
+                    "b": dict(b),
+                    "p": plain(float(self.pair_pvalues[k])),
+                    "p_holm": plain(float(self.pair_adjusted[k])),
+                    "tests": [
+                        {
+                            "component": name,
+                            "estimate": plain(float(self.estimate[k, j])),
+                            "p": plain(float(self.pvalues[k, j])),
+                            "p_adjusted": plain(float(self.adjusted[k, j])),
+                        }
+                        for j, name in enumerate(self.components)
+                    ],
+                }
+                for k, (a, b) in enumerate(self.pairs)
+            ],
+            "notes": list(self.notes),
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        """Pairs as a whole, then every component of every pair."""
+        pairs = Table(
+            f"Judges in pairs, on {self.n_items} shared items",
+            ("a", "b", "p", "p (Holm)"),
+            tuple(
+                (label_of(a), label_of(b), float(self.pair_pvalues[k]), float(self.pair_adjusted[k]))
+                for k, (a, b) in enumerate(self.pairs)
+            ),
+            (
+                "p: chance of so large a difference in any component if both judges answered every item by the same "
+                "laws",
+            ),
+        )
+        how = "all sign patterns" if self.exact else f"{self.patterns - 1} random sign patterns and the observed one"
+        tests = Table(
+            "Differences a - b",
+            ("component", "a", "b", "debiased", "p", "p (adjusted)"),
+            tuple(
+                (
+                    name,
+                    label_of(a),
+                    label_of(b),
+                    float(self.estimate[k, j]),
+                    float(self.pvalues[k, j]),
+                    float(self.adjusted[k, j]),
+                )
+                for j, name in enumerate(self.components)
+                for k, (a, b) in enumerate(self.pairs)
+            ),
+            (
+                f"two-sided, {how}, ties counted; adjusted for all {self.estimate.size} tests (max-T in a pair, "
+                "Bonferroni over pairs); for judges that may differ in another component they need many items",
+                *self.notes,
+            ),
+        )
+        return pairs, tests
+
+    def __str__(self) -> str:
+        return "\n\n".join(render_table(table) for table in self.tables())
+
+
+def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed: int = 0) -> PairedTests:
+    """Test whether judges differ, pair by pair over the items that they share, with control of multiplicity.
+
+    For each pair the hypothesis is that on every item both answer by the same law in every cell, calls independent.
+    Swapping the calls of an item between the judges then changes nothing in distribution, so the item's differences of
+    all components change sign together; every pattern of signs over items is equally likely, whatever the values are.
+    Statistics are studentised means, two-sided.
+
+    Parameters
+    ----------
+    a, *more : Decomposition
+        Two groups at least, in one decomposition or several, under the same facets, classes and kernel.
+    draws : int
+        Random sign patterns; all ``2**n_items`` are enumerated where they are no more than that.
+    seed : int
+
+    Returns
+    -------
+    PairedTests
+
+    Raises
+    ------
+    InputError
+        When there is one group, the declarations differ, or no item is shared.
+
+    Notes
+    -----
+    P values are exact when both judges were called equally often in every cell; a note says where they were not. Read
+    as a test of equal means of one component, while the judges may differ otherwise, they hold for many items.
+
+    Examples
+    --------
+    >>> import secondorder as so
+    >>> rows = [
+    ...     {"judge": judge, "item": str(item), "prompt": prompt, "run": str(r), "verdict": "AB"[(r + k) % 2 * noisy]}
+    ...     for judge, noisy in (("steady", 0), ("noisy", 1))
+    ...     for item in range(8) for k, prompt in enumerate("pq") for r in range(4)
+    ... ]
+    >>> cube = so.make_cube(rows, item="item", facets=["prompt"], repeat="run", verdict="verdict", classes=["A", "B"],
+    ...                     by="judge")
+    >>> found = so.paired_test(so.decompose(cube))
+    >>> found.n_items, found.exact, found.components[0], float(found.pvalues[0, 0])
+    (8, True, 'call', 0.0078125)
+    """
+    if draws < 19:
+        raise InputError(f"{draws} draws", place="draws", remedy="ask for at least 19 (p = .05 needs them)")
+    groups = told_apart([group for decomposition in (a, *more) for group in decomposition.groups])
+    if len(groups) < 2:
+        raise InputError("one group", place="paired_test", remedy="give two judges at least: by='judge'")
+    for other in groups[1:]:
+        refuse_other_declarations(groups[0], other)
+    common = set(groups[0].items).intersection(*(other.items for other in groups[1:]))
+    shared = [item for item in groups[0].items if item in common]
+    if not shared:
+        raise InputError(
+            "the groups share no item", place="paired_test", remedy="give decompositions of the same items"
+        )
+    values = np.stack([_values(group, shared) for group in groups])
+    pairs = list(combinations(range(len(groups)), 2))
+    known = ~np.isnan(values).any(axis=(0, 1)).reshape(-1)
+    shape = (len(pairs), len(known))
+    estimate, pvalues, adjusted = (np.full(shape, np.nan) for _ in range(3))
+    differences = np.stack([values[i] - values[j] for i, j in pairs], axis=1)
+    estimate[:] = differences.mean(0)
+    if not known.any():
+        reason = next(reason for group in groups for reason in group.reasons if reason)
+        raise InputError(reason, place="paired_test", remedy="repeat the calls of a cell")
+    found = sign_flip_test(differences[..., known], seed=seed, n_draws=draws, scale=groups[0].scale)
+    pvalues[:, known], adjusted[:, known] = found.pvalue, found.adjusted
+    return PairedTests(
+        tuple((groups[i].by, groups[j].by) for i, j in pairs),
+        groups[0].names,
+        estimate,
+        pvalues,
+        adjusted,
+        found.pair_pvalue,
+        found.pair_adjusted,
+        len(shared),
+        found.patterns,
+        found.exact,
+        seed,
+        (*differing_declarations(groups), *_unequal_calls(groups, shared)),
+    )
+
+
+def _values(group: Group, shared: list[str]) -> Floats:
+    position = {item: row for row, item in enumerate(group.items)}
+    return group.values[[position[item] for item in shared]]
+
+
+def _unequal_calls(groups: list[Group], shared: list[str]) -> tuple[str, ...]:
+    """A note where judges were not called equally often, so that their estimates are not exchangeable."""
+    counts = []
+    for group in groups:
+        position = {item: row for row, item in enumerate(group.items)}
+        verdicts = group.calls.verdicts()[[position[item] for item in shared]]
+        made = verdicts >= 0 if group.calls.soft is None else ~np.isnan(verdicts).any(-1)
+        counts.append(made.sum(-1))
+    equal = all(other.shape == counts[0].shape and (other == counts[0]).all() for other in counts[1:])
+    return () if equal else (UNEQUAL,)
