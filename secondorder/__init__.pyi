@@ -42,6 +42,8 @@ from ._statistics._draws import posterior as posterior
 from ._statistics._kernel import kernel as kernel
 from ._statistics._law import decompose_law as decompose_law
 from ._statistics._law import plugin_bias as plugin_bias
+from ._statistics._paired import PairedTests as PairedTests
+from ._statistics._paired import paired_test as paired_test
 from ._statistics._permutation import TestResult as TestResult
 from ._statistics._permutation import permutation_test as permutation_test
 from ._statistics._planning import budget as budget
