@@ -142,7 +142,7 @@ class PairedTests:
             ),
             (
                 f"two-sided, {how}, ties counted; adjusted for all {self.estimate.size} tests (max-T in a pair, "
-                "Bonferroni over pairs); for judges that may differ in another component they need many items",
+                "Bonferroni over pairs); as tests of one component, whatever the others do, approximate for many items",
                 *self.notes,
             ),
         )
