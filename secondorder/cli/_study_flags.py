@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from secondorder.cli._streams import show as show_text
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, 
     for path in paths:
         write_text(path, makers[path.suffix](study, source, results))
     if shown.format == "table":
-        show("\n\n\n".join(map(str, results)))
+        show_text("\n\n\n".join(map(str, results)))
     else:
         print(makers[f".{shown.format}"](study, source, results), end="")
 
