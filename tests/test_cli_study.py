@@ -56,6 +56,7 @@ def test_agreement_prints_tables_and_is_the_python_call(calls: Path, capsys: pyt
     assert study("agreement", calls, *ROLES, "--coefficient", "cohen", "--format", "json") == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["schema"] == "secondorder.study/1"
+    assert (plain["study"], plain["input"], plain["seed"]) == ("agreement", "calls.csv", 0)
     assert [one["title"].split(" over")[0] for one in plain["results"]] == [
         "Agreement of 5 raters: prompt",
         "Repeat-aware agreement",

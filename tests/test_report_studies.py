@@ -116,6 +116,17 @@ def test_an_undefined_study_says_why_and_the_others_stand() -> None:
     assert shown["judges"].tables
 
 
+def test_no_cube_crashes_a_report() -> None:
+    data = cube()
+    shape = data["verdict"].shape
+    holes = np.where(np.random.default_rng(1).random(shape) < 0.4, -1, data["verdict"])
+    nothing, bottom = np.full(shape, -1), np.full(shape, 2)
+    for verdict in (holes, nothing, bottom, np.zeros(shape, dtype=int)):
+        parts = study_parts(data.assign(verdict=(data["verdict"].dims, verdict)), settings())
+        assert list(studies_sections(tree_of(parts))) == ["judges", "agreement-1", "position", "winners", "votes"]
+    assert len(study_parts(data.isel(item=[0]), settings())) == 5
+
+
 def test_hostile_names_stay_text_in_page_and_figures(tmp_path: Path) -> None:
     data = cube().assign_coords(judge=[HOSTILE, "_" * 400], prompt=["$", "判断", "a\nb"])
     data.attrs.update(schema=CUBE_SCHEMA, facets=json.dumps({"prompt": {}, "order": {}}))

@@ -116,7 +116,7 @@ def agreement(
         raise InputError("--first needs a facet `order` with two levels", place=source, remedy="leave it out")
     if length is not None:
         results.append(studies.verbosity_bias(cube, length=length, controls=control or (), **options))
-    show("agreement", source, results, shown, paths)
+    show("agreement", source, results, shown, paths, seed=bands.seed)
     return 0
 
 
@@ -215,7 +215,7 @@ def lottery(
         raise InputError(
             "there is nothing to study", place=source, remedy="give --gold, --system, --similarity, or --features"
         )
-    show("lottery", source, results, shown, paths)
+    show("lottery", source, results, shown, paths, seed=bands.seed)
     return 0
 
 

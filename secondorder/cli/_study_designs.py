@@ -90,7 +90,7 @@ def design(
     else:
         common |= {"scale": scale, "scales": _scales(bounds), "to": pair_of(to, "--to")}
         results = _scalar(data, human, without, vary, permutations, bands, common)
-    show("design", source, results, shown, paths)
+    show("design", source, results, shown, paths, seed=bands.seed)
     return 0
 
 

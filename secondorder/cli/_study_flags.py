@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -74,13 +75,19 @@ class Shown:
         return check_outputs(self.output or [], (".json", ".csv", ".html"), inputs)
 
 
-def show(study: str, source: str, results: Sequence[StudyResult], shown: Shown, paths: Sequence[Path]) -> None:
+def show(
+    study: str, source: str, results: Sequence[StudyResult], shown: Shown, paths: Sequence[Path], *, seed: int
+) -> None:
     """Print the results of a study, and write them to files."""
     from secondorder.cli._write import write_text
 
     if shown.differences is not None:
         results = _with_differences(results, shown.differences)
-    makers = {".json": _json, ".csv": _csv, ".html": _html}
+    makers: dict[str, Callable[[str, str, Sequence[StudyResult]], str]] = {
+        ".json": partial(_json, seed=seed),
+        ".csv": _csv,
+        ".html": _html,
+    }
     for path in paths:
         write_text(path, makers[path.suffix](study, source, results))
     if shown.format == "table":
@@ -112,7 +119,7 @@ def _grouped(result: StudyResult) -> list[str]:
     return [str(dim) for dim in dims if dim not in ("measure", "draw")]
 
 
-def _json(study: str, source: str, results: Sequence[StudyResult]) -> str:
+def _json(study: str, source: str, results: Sequence[StudyResult], *, seed: int) -> str:
     import json
 
     from secondorder._version import __version__
@@ -122,6 +129,7 @@ def _json(study: str, source: str, results: Sequence[StudyResult]) -> str:
         "version": __version__,
         "study": study,
         "input": Path(source).name,
+        "seed": seed,
         "results": [result.to_dict() for result in results],
     }
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2) + "\n"

@@ -80,7 +80,7 @@ def paraphrase(
         ratings={kind: _ratings(Path(path)) for kind, path in pairs_of(rating, "--rating", "KIND=FILE").items()},
         **bands.options(),
     )
-    show("paraphrase", source, [found], shown, paths)
+    show("paraphrase", source, [found], shown, paths, seed=bands.seed)
     kept = bool((found.data["placeholders_ok"] & found.data["answers_ok"]).all())
     return 0 if kept else 1
 

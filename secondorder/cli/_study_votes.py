@@ -87,7 +87,7 @@ def aggregate(
         )
     elif calls:
         raise InputError("--calls needs repeats", place=source, remedy="leave it out, or give a table with repeats")
-    show("aggregate", source, results, shown, paths)
+    show("aggregate", source, results, shown, paths, seed=bands.seed)
     return 0
 
 
@@ -166,7 +166,7 @@ def gate(
     found = studies.evaluate_gate(cube, split=split, folds=folds, level=bands.level, draws=bands.draws, **options)
     if save is not None:
         studies.fit_gate(cube, **options).save(save)
-    show("gate", source, [found], shown, paths)
+    show("gate", source, [found], shown, paths, seed=bands.seed)
     return 0
 
 
