@@ -123,6 +123,18 @@ def test_groups_lengths_and_systems_ride_along_as_coordinates(calls: Path, capsy
     # A score is needed for a slope: labels have none, and the message says so.
     assert study("agreement", calls, *ROLES, *coords, "--length", "length") == 2
     assert "has no score" in capsys.readouterr().err
+    scores = ["--class-score", "A=1", "--class-score", "B=0"]
+    assert study("agreement", calls, *ROLES, *coords, "--length", "length", *scores, "--format", "json") == 0
+    slope = json.loads(capsys.readouterr().out)["results"][-1]
+    whole = so.read_table(calls, item="q", facets="prompt", repeat="run", verdict="v", by="judge", coords=["length"])
+    ours = studies.verbosity_bias(whole, length="length", scores={"A": 1, "B": 0}, draws=0)
+    shown = {(row["judge"], row["measure"]): row["estimate"] for row in slope["estimates"]}
+    assert all(
+        shown[judge, measure] == float(ours.data["estimate"].sel(judge=judge, measure=measure))
+        for judge, measure in shown
+    )
+    assert study("agreement", calls, *ROLES, "--class-score", "A=much") == 2
+    assert "tie=0.5" in capsys.readouterr().err
     cube = so.read_table(calls, item="q", facets="prompt", repeat="run", verdict="v", by="judge",
                          coords=["length", "task"])  # fmt: skip
     assert cube["length"].dtype == np.int64
@@ -270,6 +282,7 @@ def test_bad_requests_exit_2_with_one_line(calls: Path, tmp_path: Path, capsys: 
         (["agreement", calls, *ROLES, "--human", bad, "--output", bad], "what the command reads"),
         (["aggregate", calls, *ROLES, "--rule", "best"], "rules"),
         (["aggregate", calls, *ROLES, "--where", "run=0", "--calls", "3"], "--calls needs repeats"),
+        (["lottery", calls, "--score", "run", "--class-score", "A=1"], "--class-score stands beside --score"),
         (["paraphrase", tmp_path / "none.csv"], "none.csv"),
     ):
         code = study(*arguments)

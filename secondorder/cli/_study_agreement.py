@@ -39,6 +39,7 @@ def agreement(
     first: Texts = None,
     length: Flag = None,
     control: Texts = None,
+    class_score: Texts = None,
     bands: Bands = Bands(),  # noqa: B008
     shown: Shown = Shown(),  # noqa: B008
 ) -> int:
@@ -75,15 +76,19 @@ def agreement(
         Item coordinate (--coord) with the length of the answer, or the difference of lengths.
     control
         Numeric item coordinate held fixed beside the length.
+    class_score
+        CLASS=NUMBER for every class, where a metric or --length needs scores. Default: the classes as numbers.
     """
     from secondorder import studies
     from secondorder.errors import CubeError
+    from secondorder.studies._agreement import WEIGHTS_OF
 
     paths = shown.paths(source, human)
     cube = columns.open(source)
     dims = [str(dim) for dim in cube["verdict"].dims if dim not in ("item", "repeat")]
     compared = raters or _default_raters(dims)
     options: dict[str, Any] = {"by": group, **bands.options()}
+    scores = _scores(class_score)
     results = [
         studies.agreement(
             cube,
@@ -92,13 +97,14 @@ def agreement(
             metric=metric,
             weights=weights,
             invalid=invalid_as,
+            scores=scores,
             **options,
         )
     ]
     repeated = cube.sizes.get("repeat", 1) > 1
     if repeated and len(compared) == 1 and compared[0] not in ("repeat", "judge"):
-        aware: dict[str, Any] = {"facet": compared[0], "weights": weights or "nominal", "incomplete": incomplete}
-        aware |= {"invalid": invalid_as, **options}
+        aware: dict[str, Any] = {"facet": compared[0], "weights": weights or WEIGHTS_OF[metric]}
+        aware |= {"invalid": invalid_as, "incomplete": incomplete, "scores": scores, **options}
         results.append(studies.repeat_agreement(cube, **aware))
         if human is not None:
             results.append(studies.degradation_ratio(results[-1], _of_people(human, aware)))
@@ -115,9 +121,18 @@ def agreement(
     elif first:
         raise InputError("--first needs a facet `order` with two levels", place=source, remedy="leave it out")
     if length is not None:
-        results.append(studies.verbosity_bias(cube, length=length, controls=control or (), **options))
+        held = control or ()
+        results.append(studies.verbosity_bias(cube, length=length, controls=held, scores=scores, **options))
     show("agreement", source, results, shown, paths, seed=bands.seed)
     return 0
+
+
+def _scores(given: list[str] | None) -> dict[str, float] | None:
+    """Scores of classes from the flags."""
+    try:
+        return {name: float(text) for name, text in pairs_of(given, "--class-score", "CLASS=NUMBER").items()} or None
+    except ValueError as error:
+        raise InputError(str(error), place="--class-score", remedy="write CLASS=NUMBER, such as tie=0.5") from None
 
 
 def _default_raters(dims: list[str]) -> list[str]:
@@ -147,6 +162,7 @@ def lottery(
     valid: Annotated[str | None, Parameter(group=STUDY, allow_leading_hyphen=True)] = None,
     incomplete: Annotated[Literal["common", "available"], Parameter(group=STUDY)] = "common",
     splits: Annotated[int, Parameter(group=STUDY)] = 50,
+    class_score: Texts = None,
     similarity: File = None,
     features: File = None,
     outcomes: File = None,
@@ -181,6 +197,8 @@ def lottery(
         Compare prompts on the answers that have a score under all of them, or each on what it has.
     splits
         Random splits of the calls for the reversals that call noise alone gives.
+    class_score
+        CLASS=NUMBER for every class of --verdict. Default: the classes as numbers; words have an accuracy instead.
     similarity
         Table with two columns of prompts and one of their similarity.
     features
@@ -197,6 +215,9 @@ def lottery(
     results: list[StudyResult] = []
     data: xr.Dataset | None = None
     options: dict[str, Any] = {"prompt": prompt, "by": group, "incomplete": incomplete, **bands.options()}
+    options["scores"] = _scores(class_score)
+    if score and class_score:
+        raise InputError("--class-score stands beside --score", place=source, remedy="it belongs to --verdict")
     options["valid"] = None if valid is None else pair_of(valid, "--valid")
     if score or columns.item or Path(source).suffix in (".nc", ".zarr", ".toml") or Path(source).is_dir():
         data = open_data(source, columns, score)
@@ -205,7 +226,7 @@ def lottery(
         if system is not None:
             results.append(studies.rank_reversals(data, system=system, match=match, splits=splits, **options))
         if similarity is not None:
-            asked = {"prompt": prompt, "by": group, **bands.options()}
+            asked: dict[str, Any] = {"prompt": prompt, "by": group, **bands.options()}
             results.append(studies.similarity_stability(data, _similarity(similarity), **asked))
     if (features is None) != (outcomes is None):
         raise InputError("--features and --outcomes belong together", place=source, remedy="give both")
