@@ -180,7 +180,7 @@ def lottery(
     Parameters
     ----------
     source
-        A table of verdicts (--verdict) or scores (--score), a cube, or a run folder.
+        A table of verdicts (--verdict) or scores (--score), a cube, or a run folder; - where --features is all.
     score
         Column of a score that is no class: a mean of calls, a 0-100 scale, a metric.
     prompt

@@ -16,7 +16,7 @@ from secondorder.errors import InputError
 from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._disagreement import Array
 from secondorder.studies._parts import Value
-from secondorder.studies._result import Drawn, StudyResult, measured
+from secondorder.studies._result import Drawn, StudyResult, measured, reason_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,7 @@ __all__ = ["feature_effects"]
 
 LARGEST_EXACT = 50_000  # so many relabellings at most are enumerated
 MEASURES = ("eta2", "slope", "slope_adjusted")
+LABELS = {"eta2": "η²", "slope_adjusted": "adjusted"}
 ONE_LEVEL = "one level in every family, or outcomes that do not vary"
 NO_GROUPS = "in every family all prompts share a level, have one each, or have equal outcomes"
 NO_NUMBERS = "the levels are no numbers"
@@ -251,6 +252,5 @@ def _table(found: xr.Dataset, names: list[str]) -> Table:
         cells = [eta["estimate"], one["null_mean"], eta["pvalue"]]
         cells += [slope["estimate"], slope["pvalue"], adjusted["estimate"], adjusted["pvalue"]]
         rows.append((name, *(float(cell) for cell in cells)))
-    reasons = {str(why) for why in found["reason"].to_numpy().ravel().tolist() if why}
     columns = ("feature", "η²", "chance", "p", "slope", "p", "adjusted", "p")
-    return Table("", columns, tuple(rows), tuple(f"– {why}" for why in sorted(reasons)))
+    return Table("", columns, tuple(rows), reason_notes(found, by=(("feature", tuple(names)),), labels=LABELS))
