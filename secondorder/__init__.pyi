@@ -30,11 +30,11 @@ from ._statistics._certificate import Certificate as Certificate
 from ._statistics._certificate import certify as certify
 from ._statistics._certificate import confidence_sequence as confidence_sequence
 from ._statistics._compare import Comparison as Comparison
+from ._statistics._comparing import compare as compare
 from ._statistics._contrast import Contrasts as Contrasts
 from ._statistics._contrast import contrasts as contrasts
 from ._statistics._decompose import decompose as decompose
 from ._statistics._decomposition import Decomposition as Decomposition
-from ._statistics._decomposition import compare as compare
 from ._statistics._dependence import IndependenceReport as IndependenceReport
 from ._statistics._dependence import check_independence as check_independence
 from ._statistics._draws import bootstrap as bootstrap

@@ -65,6 +65,14 @@ class Facet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Fal
                 place=f"facet {self.name}",
                 remedy="a random facet's levels are an equally weighted sample: leave the weights out",
             )
+        given: Any = self.weights or {}
+        for level, weight in given.items():
+            if not isinstance(weight, Real) or not 0 < float(weight) < math.inf:
+                raise DesignError(
+                    f"the weight of {level!r} is {weight}",
+                    place=f"facet {self.name}",
+                    remedy="give finite numbers above 0 that sum to 1",
+                )
         if self.population is not None and self.kind != "random":
             raise DesignError(
                 f"population={self.population} is declared for a fixed facet",
@@ -108,8 +116,6 @@ class Facet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Fal
                 f"weights name {wrong}", place=f"facet {self.name}", remedy=f"give one weight to each of {list(levels)}"
             )
         values = tuple(float(self.weights[level]) for level in levels)
-        if any(not value > 0 or math.isinf(value) for value in values):
-            raise DesignError(f"weights {values} are not all positive", place=f"facet {self.name}")
         if abs(math.fsum(values) - 1) > 1e-9:
             raise DesignError(
                 f"weights sum to {math.fsum(values):.12g}", place=f"facet {self.name}", remedy="make them sum to 1"

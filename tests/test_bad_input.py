@@ -315,6 +315,11 @@ TABLES: dict[str, Case] = {
         ("calls.csv column 'p'", "no row has p=c", "its values: a, b"),
         lambda tmp: read(tmp, GOOD, where=["p=c"]),
     ),
+    "where drops nothing": (
+        TableError,
+        ("calls.csv column 'p'", "no row is dropped by p!=c", "its values: a, b"),
+        lambda tmp: read(tmp, GOOD, where=["p!=c"]),
+    ),
     "where contradicts itself": (
         TableError,
         ("calls.csv", "no row is left where p=a and p=b", "drop a condition"),

@@ -207,6 +207,8 @@ def test_krippendorff_ordinal_follows_its_definition() -> None:
         ([[0, 1, 1], [1, 0, 1]], 2, "shape"),
         ([[0, np.nan], [np.nan, 0]], 2, "NaN or infinity"),
         ([[0, np.inf], [np.inf, 0]], 2, "NaN or infinity"),
+        ([[0, 1e200], [1e200, 0]], 2, "the largest is 1e\\+200; rescale"),
+        ([[0, 1e-200], [1e-200, 0]], 2, "the largest is 1e-200; rescale"),
         ([[0, 1], [2, 0]], 2, r"D\[0,1\] = 1 but D\[1,0\] = 2"),
         ([[0, 1], [1, 0.5]], 2, r"D\[1,1\] = 0.5"),
         ([[0, -1], [-1, 0]], 2, r"D\[0,1\] = -1"),
@@ -227,6 +229,11 @@ def test_what_is_no_kernel_is_refused(matrix: Any, classes: int, words: str) -> 
         (lambda: interval_kernel([2, 2], standardise=True), "all scores are equal"),
         (lambda: interval_with_invalid([1, 2], 1.5, -0.1), "penalty -0.1 is negative"),
         (lambda: interval_with_invalid([1, 2], 1.5, np.nan), "penalty nan"),
+        (lambda: interval_kernel([1e308, -1e308], standardise=True), "NaN or infinity"),
+        (lambda: interval_kernel([1e200, 0]), "the largest is 1e\\+200; rescale"),
+        (lambda: interval_kernel([1e-200, 0]), "the largest is 1e-200; rescale"),
+        (lambda: interval_with_invalid([1, 2], 1.5, 1e300), "penalty: the largest is 1e\\+300"),
+        (lambda: interval_with_invalid([1, 2], 1e300, 1.0), "the largest is 1e\\+300"),
     ],
 )
 def test_bad_parameters_are_refused(make: Any, words: str) -> None:

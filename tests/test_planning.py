@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import product
 from typing import Any
 
@@ -216,17 +217,42 @@ def test_what_cannot_be_planned_is_refused() -> None:
     law = population()
     for options, match in (
         ({"calls": 50}, "do not reach 10 items"),
-        ({"se": {"prompt": 0.0}}, "not above 0"),
+        ({"calls": -1}, "-1 is not a whole number"),
+        ({"calls": 1e20}, "1e.20 is not a whole number"),
+        ({"calls": 10**30}, "is not a whole number from 1 to"),
+        ({"alpha": 1.0}, "not between 0 and 1"),
+        ({"se": {"prompt": 0.0}}, "--se prompt: 0.0 is not a finite number > 0"),
+        ({"se": {"prompt": math.nan}}, "nan is not a finite number"),
         ({"se": {"wording": 0.1}}, "no component 'wording'"),
         ({"se": {"prompt": 1e-5}, "population": 40}, "no design reaches"),
         ({"power": {"prompt": (0.02, 1.5)}}, "power 1.5"),
-        ({"least_items": 1}, "least_items"),
-        ({"population": 5}, "list of 5"),
+        ({"power": {"prompt": (math.nan, 0.8)}}, "an effect of nan"),
+        ({"least_items": 1}, "least-items: 1 is"),
+        ({"population": 5}, "population: 5 is not a whole number >= 10"),
     ):
         with pytest.raises(InputError, match=match):
             budget(law, **options)
     with pytest.raises(UndefinedError, match=r"3 calls in a cell.*4 or more"):
         budget(cube_of(law, 3, 1))
+
+
+def test_a_negative_variance_has_no_root() -> None:
+    """Calls that alternate vary less than independent ones: the unbiased variance is negative at most repeats."""
+    rows = [
+        {"item": i, "prompt": p, "order": o, "run": r, "verdict": "AB"[(i * 7 + j + r * 3 + r * r * (i + 1)) % 2]}
+        for i in range(4) for j, p in enumerate("pq") for o in ("AB", "BA") for r in range(4)
+    ]  # fmt: skip
+    cube = so.make_cube(
+        rows, item="item", facets=["prompt", "order"], repeat="run", verdict="verdict", classes=["A", "B"]
+    )
+    plan = budget(cube, calls=2000, component="call")
+    assert plan.plans[0].repeats == 2
+    assert not np.isnan(plan.plans[0].se)
+    assert np.isnan(plan.se("call", items=10, repeats=4))
+    grid = [row["se"] for row in plan.to_dict()["grid"] if row["component"] == "call"]
+    assert None in grid
+    assert all(se is None or se >= 0 for se in grid)
+    assert "where the whole variance would be negative" in plan.notes[-1]
 
 
 def test_forms(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,9 +118,10 @@ def filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
     for condition in where:
         column = rows.columns[condition.column]
         equal = np.array([label == condition.value for label in column.labels])
-        if condition.equal and not equal.any():
+        if not equal.any():
+            # Both leave no doubt that the value is wrong: = would keep no row, and != would drop none.
             raise TableError(
-                f"no row has {condition}",
+                f"no row has {condition}" if condition.equal else f"no row is dropped by {condition}",
                 place=f"{rows.name} column {condition.column!r}",
                 remedy=f"its values: {_some(sorted(column.labels))}",
             )

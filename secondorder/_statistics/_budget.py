@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, plain, render_table
 from secondorder._statistics._settings import Pairs
 from secondorder.core._call_variance import PairScheme, Planning, variance_at_depth
 from secondorder.errors import InputError
@@ -109,7 +109,9 @@ class Budget:
     notes: tuple[str, ...] = ()
 
     def se(self, component: str, *, items: int, repeats: int, levels: int | None = None) -> float:
-        """Predicted standard error of a component's macroaverage.
+        """Predicted standard error of a component's macroaverage; NaN where the pilot's call variance is no variance.
+
+        Its coefficients are estimated without bias: their sum can be negative at repeats other than the pilot's.
 
         Parameters
         ----------
@@ -126,9 +128,12 @@ class Budget:
 
     def parts(self, repeats: int, levels: int | None = None) -> tuple[Floats, Floats]:
         """Variance that no number of items lowers, and that which one item brings beside its true value."""
-        noise = variance_at_depth(Planning(self.alpha, self.beta, self.gamma), repeats, pairs=SCHEME[self.pairs])
+        coefficients = Planning(self.alpha, self.beta, self.gamma)
+        noise = np.asarray(variance_at_depth(coefficients, repeats, pairs=SCHEME[self.pairs]))
+        rounding = 1e-12 * np.abs(np.stack(coefficients)).sum(0)
+        noise = np.where(noise < -rounding, np.nan, np.maximum(noise, 0.0))
         if self.level is None or self.rest is None:
-            return np.zeros(len(noise)), np.asarray(noise)
+            return np.zeros(len(noise)), noise
         size = self.levels if levels is None else levels
         undrawn = 1.0 if self.listed is None else 1 - size / self.listed
         return undrawn * self.level / size, (undrawn * self.rest + noise * self.levels) / size
@@ -245,7 +250,7 @@ class Budget:
                     "levels": k,
                     "repeats": r,
                     "calls": self.calls(n, r, k),
-                    "se": self.se(name, items=n, repeats=r, levels=k),
+                    "se": plain(self.se(name, items=n, repeats=r, levels=k)),
                 }
                 for name in self.components
                 for n, r, k in cells

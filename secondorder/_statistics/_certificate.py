@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secondorder._labels._results import Table, format_number, render_table
-from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._checked import finite, whole
+from secondorder._statistics._decomposition import Decomposition, required
 from secondorder.core._bounds import Bounds, item_bounds
 from secondorder.core._sequential import Side, first_crossing, least_items, log_e_process
 from secondorder.core._sequential import confidence_sequence as band_of
@@ -137,8 +139,10 @@ def certify(
     >>> so.certify(so.decompose(cube), "prompt", tau=0.1).verdict
     'below'
     """
-    group = decomposition._only
+    group = required(decomposition, "certify")._only
     j = group.index(component)
+    tau = finite(tau, "tau")
+    whole(seed, "seed")
     if group.reasons[j]:
         raise UndefinedError(group.reasons[j], place=f"certify {component}")
     _check(alpha, target, n_items, len(group.items))
@@ -207,9 +211,15 @@ def fewest_items(tau: float, bounds: Bounds, *, alpha: float, n_items: int | Non
     return n_items if found is None else found
 
 
-def _check(alpha: float, target: str, n_items: int | None, looked_at: int) -> None:
+def _check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
         raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
+
+
+def _check(alpha: float, target: str, n_items: int | None, looked_at: int) -> None:
+    _check_alpha(alpha)
+    if n_items is not None:
+        whole(n_items, "n_items")
     if target not in ("full-audit", "population"):
         raise InputError(f"{target!r} is not a target", place="target", remedy="choose full-audit or population")
     if n_items is not None and (target == "population" or n_items < looked_at):
@@ -267,5 +277,11 @@ def confidence_sequence(
     >>> bool(-0.01 < lower <= 0 < upper < 0.03)
     True
     """
+    low, high = bounds
+    if not -math.inf < low < high < math.inf:
+        raise InputError(
+            f"({low}, {high}) is no range", place="bounds", remedy="give two numbers, the lower first"
+        )
+    _check_alpha(alpha)
     band = band_of(values, Bounds(*bounds), alpha=alpha, n_items=n_items)
     return np.stack([band.lower, band.upper], axis=-1)

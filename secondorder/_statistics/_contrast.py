@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Table, plain, render_table
-from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
 from secondorder.core._intervals import (
     Interval,
@@ -156,7 +156,7 @@ def contrasts(
     >>> found.names, found.estimate.round(3).tolist()
     (('call - prompt', 'prompt / total'), [0.367, 0.008])
     """
-    group = decomposition._only
+    group = required(decomposition, "contrasts")._only
     asked = tuple(expressions) if expressions is not None else group.names
     if not asked:
         raise InputError("no expression", place="contrasts", remedy=f"name components: {', '.join(group.names)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-__all__ = ["Decomposition", "compare"]
+__all__ = ["Decomposition", "required"]
 
 FEW_ITEMS = 10
 """Below this many items a table says that its bands over items are hardly more than a guess."""
@@ -77,6 +77,20 @@ class Decomposition:
     def __getitem__(self, component: str) -> Estimate:
         group = self._only
         return group.estimates[group.index(component)]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the components, as of a mapping: ``{name: d[name].estimate for name in d}``."""
+        return iter(self._only.names)
+
+    def __contains__(self, component: object) -> bool:
+        return component in self._only.names
+
+    def __len__(self) -> int:
+        return len(self._only.names)
+
+    def __bool__(self) -> bool:
+        # Several groups have no one length, and are as true as one.
+        return True
 
     def se(self, component: str, *, covers: Covers | None = None) -> float:
         """Standard error of a component for a randomness: items, calls, prompts or items+prompts."""
@@ -324,66 +338,15 @@ class Decomposition:
         return f"<Decomposition {shown}{more}>"
 
 
-def compare(a: Decomposition, b: Decomposition, *more: Decomposition) -> Comparison:
-    """Compare judges on the items that they share, by the difference that each item shows.
-
-    Parameters
-    ----------
-    a, b, *more : Decomposition
-        Under the same facets, classes and kernel. Groups without labels of their own are called by their position.
-        The band's level, method and seed are those of `a`; it covers items. Other levels of a fixed facet, or other
-        pairs of calls, are noted.
-
-    Returns
-    -------
-    Comparison
-        Differences of every component for every pair, orderings by both measures, and the share of draws in which
-        the two measures put different judges first.
-
-    Raises
-    ------
-    InputError
-        When the declarations differ or no item is shared.
-
-    Examples
-    --------
-    >>> import secondorder as so
-    >>> rows = [
-    ...     {"judge": judge, "item": item, "prompt": prompt, "run": str(r), "verdict": verdict}
-    ...     for judge, answers in {"x": ["AA", "AB", "BB", "AB"], "y": ["AB", "BA", "AB", "BB"]}.items()
-    ...     for (item, prompt), calls in zip([("q1", "p"), ("q1", "q"), ("q2", "p"), ("q2", "q")], answers)
-    ...     for r, verdict in enumerate(calls)
-    ... ]
-    >>> cubes = [
-    ...     so.make_cube([row for row in rows if row["judge"] == judge], item="item", facets=["prompt"], repeat="run",
-    ...                  verdict="verdict", classes=["A", "B"])
-    ...     for judge in "xy"
-    ... ]
-    >>> comparison = so.compare(*map(so.decompose, cubes))
-    >>> comparison.n_items, comparison.differences[0].component, comparison.differences[0].estimate
-    (2, 'call', -0.25)
-    """
-    groups = [group for decomposition in (a, b, *more) for group in decomposition.groups]
-    labels = [_by_text(group.by) for group in groups]
-    if len(set(labels)) < len(labels) or "" in labels:
-        groups = [replace(group, by={**group.by, "decomposition": str(k + 1)}) for k, group in enumerate(groups)]
-    groups = [replace(group, settings=_bands_of(group.settings, a.settings)) for group in groups]
-    found = compare_groups(groups)
-    if isinstance(found, str):
-        raise InputError(found, place="compare", remedy="give decompositions of the same items")
-    return found
-
-
-def _bands_of(settings: Settings, other: Settings) -> Settings:
-    """The settings with another's bands."""
-    return replace(
-        settings,
-        covers=other.covers,
-        interval=other.interval,
-        level=other.level,
-        draws=other.draws,
-        seed=other.seed,
-    )
+def required(given: Any, place: str) -> Decomposition:
+    """What is given, where it is a decomposition; cubes are named most often in its place."""
+    if not isinstance(given, Decomposition):
+        raise InputError(
+            f"this is {type(given).__name__}, not a decomposition",
+            place=place,
+            remedy="decompose the cube first: secondorder.decompose(cube, …)",
+        )
+    return given
 
 
 def _above(value: float, tau: float) -> bool | None:

@@ -15,6 +15,7 @@ from secondorder._labels._attributes import load
 from secondorder._labels._cube import groups
 from secondorder._labels._results import Table, render_table
 from secondorder._schema import ITEM, REPEAT
+from secondorder._statistics._checked import check_draws
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import item_values
@@ -196,8 +197,7 @@ def check_independence(
     >>> [found.name for found in so.check_independence(cube).suspicious]
     ['repeat alignment']
     """
-    if draws < 19:
-        raise InputError(f"{draws} shuffles", place="draws", remedy="ask for at least 19")
+    check_draws(draws, "draws", least=19)
     if not 0 < alpha < 1:
         raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
     require_named_repeats(cube, "the check")

@@ -10,8 +10,9 @@ import xarray as xr
 
 from secondorder._design import Facet
 from secondorder._labels._results import Table
+from secondorder._statistics._checked import MOST_DRAWS, finite, whole
 from secondorder._statistics._decompose import decompose
-from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
 from secondorder._statistics._kernel import InvalidAs
 from secondorder.core._posterior import Prior, posterior_components
@@ -48,7 +49,7 @@ def bootstrap(decomposition: Decomposition) -> xr.DataTree:
     >>> so.bootstrap(so.decompose(cube, draws=200))["posterior"].debiased.dims
     ('chain', 'draw', 'component')
     """
-    group = _one_group(decomposition)
+    group = _one_group(required(decomposition, "bootstrap"))
     draws = group.resampled.draws
     size = len(group.components)
     return _tree(
@@ -121,8 +122,10 @@ def posterior(
     if unknown:
         raise InputError(f"{sorted(unknown)} are no parameters", place="prior", remedy=f"say {list(Prior._fields)}")
     chosen = Prior(**(prior or {}))
-    if not min(chosen) > 0:
-        raise InputError(f"{chosen} holds a number that is not above 0", place="prior")
+    for name, value in chosen._asdict().items():
+        finite(value, f"prior {name}", positive=True)
+    whole(draws * whole(chains, "chains", least=1), "draws of all chains", least=2, most=MOST_DRAWS)
+    whole(tune, "tune", most=MOST_DRAWS)
     result = decompose(cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, seed=seed)
     group = _one_group(result)
     codes = group.calls.codes

@@ -215,11 +215,12 @@ def _interval(
     standardise: bool,
 ) -> ChosenKernel:
     values = _scores(valid, scores)
+    plain = interval_kernel(values)
     unit = 0.5 * (max(values) - min(values)) ** 2 if standardise else 1.0
     if standardise and unit == 0:
         raise KernelError("all scores are equal", place="--kernel interval", remedy="give different scores")
     if not has_bottom:
-        return ChosenKernel("interval", interval_kernel(values) / unit, False, invalid_as)
+        return ChosenKernel("interval", plain / unit, False, invalid_as)
     if invalid_as == "class":
         if bottom_occurs:
             raise KernelError(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, Facet
 from secondorder._schema import CLASS, ITEM
+from secondorder._statistics._checked import whole
 from secondorder._statistics._components import all_components
 from secondorder._statistics._kernel import InvalidAs, choose_kernel
 from secondorder.core._estimates import at_law, plugin_bias_at
@@ -111,8 +112,7 @@ def plugin_bias(
     >>> plugin_bias(law, repeats=4).bias.round(4).values.tolist()
     [-0.175, 0.1458, -0.0292]
     """
-    if repeats < 1:
-        raise InputError(f"{repeats} repeats", place="repeats", remedy="give at least 1 call per cell")
+    whole(repeats, "repeats", least=1)
     array, design, wanted, matrix, items = prepare_law(
         law, facets, kernel, scores, invalid, components, standardise, allow_indefinite
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from secondorder._design import Facet, standard_components
 from secondorder._labels._results import Table, plain, render_table
+from secondorder._statistics._checked import check_draws
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
 from secondorder._statistics._kernel import InvalidAs
@@ -207,8 +208,7 @@ def permutation_test(
         raise InputError(
             f"{hypothesis!r} is not a hypothesis", place="hypothesis", remedy=f"choose {', '.join(MEANINGS)}"
         )
-    if draws < 19:
-        raise InputError(f"{draws} shuffles", place="draws", remedy="ask for at least 19 (p = .05 needs them)")
+    check_draws(draws, "draws", least=19)
     if hypothesis == "labels":
         require_named_repeats(cube, "hypothesis='labels'")
     result = decompose(

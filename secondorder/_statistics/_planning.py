@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from secondorder._design import Component, Design
 from secondorder._statistics._budget import Budget, Plan
+from secondorder._statistics._checked import finite, whole
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._errors import item_call_variance
@@ -27,6 +28,8 @@ from secondorder.errors import InputError, UndefinedError
 __all__ = ["budget"]
 
 Floats = NDArray[np.float64]
+
+MOST_CALLS = 10**12
 
 
 def budget(
@@ -97,13 +100,8 @@ def budget(
     >>> plan.items, plan.repeats, round(plan.se, 4)
     (10, 16, 0.0099)
     """
+    _check_goals(calls, se or {}, power or {}, population, least_items, alpha)
     base = _from_law(pilot, declaration) if isinstance(pilot, xr.DataArray) else _from_calls(pilot, declaration)
-    if least_items < 2 or (population is not None and population < least_items):
-        raise InputError(
-            f"least_items is {least_items} with a list of {population or 'any number of'} items",
-            place="budget",
-            remedy="ask for two items or more, and no more than there are",
-        )
     base = replace(base, population=population)
     first = component or next(name for name in base.components if name not in ("call", "total"))
     base.index(first)
@@ -116,15 +114,36 @@ def budget(
         from scipy.special import ndtri
 
         for name, (effect, chance) in power.items():
-            if not (effect > 0 and alpha < chance < 1 and 0 < alpha < 1):
-                raise InputError(
-                    f"power {chance:g} at an effect of {effect:g} and level {alpha:g}",
-                    place=f"budget {name}",
-                    remedy="give an effect above 0, and a power between the level and 1",
-                )
             wanted = effect / float(ndtri(1 - alpha) + ndtri(chance))
             plans.append(_cheapest(base, name, wanted, f"power {chance:g} at {effect:g}", least_items))
     return replace(base, plans=tuple(plans))
+
+
+def _check_goals(
+    calls: int | None,
+    se: Mapping[str, float],
+    power: Mapping[str, tuple[float, float]],
+    population: int | None,
+    least_items: int,
+    alpha: float,
+) -> None:
+    """Refuse goals that no design can have, before the pilot is looked at."""
+    whole(least_items, "--least-items", least=2, remedy="ask for two items or more")
+    if calls is not None:
+        whole(calls, "--calls", least=1, most=MOST_CALLS)
+    if population is not None:
+        whole(population, "--population", least=least_items, remedy="it is the length of a list with --least-items")
+    if not 0 < alpha < 1:
+        raise InputError(f"{alpha} is not between 0 and 1", place="--alpha", remedy="say for instance 0.05")
+    for name, wanted in se.items():
+        finite(wanted, f"--se {name}", positive=True)
+    for name, (effect, chance) in power.items():
+        if not (0 < effect < math.inf and alpha < chance < 1):
+            raise InputError(
+                f"power {chance:g} at an effect of {effect:g} and level {alpha:g}",
+                place=f"--power {name}",
+                remedy="give an effect above 0, and a power between the level and 1",
+            )
 
 
 # -- variances, from a law or from a pilot ----------------------------------------------------------------------------
@@ -207,7 +226,8 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
     if negative:
         notes += (
             f"the pilot cannot tell a part of the call variance from zero for {', '.join(negative)} (its unbiased "
-            "estimate is negative): standard errors far from the pilot's own repeats are not to be trusted there",
+            "estimate is negative): standard errors far from the pilot's own repeats are not to be trusted there, and "
+            "there is none (–) where the whole variance would be negative",
         )
     if least < most:
         notes += (f"cells of the pilot hold {least} to {most} calls; planned for the same number in every cell",)
@@ -287,15 +307,19 @@ def _designs(base: Budget) -> Iterator[tuple[int | None, int]]:
 
 def _best_within(base: Budget, calls: int, component: str, fewest: int) -> Plan:
     best: tuple[float, int, int | None, int] | None = None
+    reached = False
     for levels, repeats in _designs(base):
         items = calls // base.calls(1, repeats, levels)
         if base.population is not None:
             items = min(items, base.population)
         if items < fewest:
             continue
+        reached = True
         predicted = base.se(component, items=items, repeats=repeats, levels=levels)
-        if best is None or predicted < best[0]:
+        if not math.isnan(predicted) and (best is None or predicted < best[0]):
             best = (predicted, items, levels, repeats)
+    if best is None and reached:
+        raise _untold(component)
     if best is None:
         least = fewest * min(base.calls(1, repeats, levels) for levels, repeats in _designs(base))
         raise InputError(
@@ -305,30 +329,41 @@ def _best_within(base: Budget, calls: int, component: str, fewest: int) -> Plan:
 
 
 def _cheapest(base: Budget, component: str, wanted: float, goal: str, fewest: int) -> Plan:
-    if not wanted > 0:
-        raise InputError(f"{wanted:g} is not above 0", place=f"budget {component}", remedy="ask for a positive number")
     j = base.index(component)
     between = float(base.between[j])
     # With a list of M items, between (1/N - 1/M) + per_item / N has to meet the target; solved for N.
     floor = 0.0 if base.population is None else between / base.population
-    found = []
+    found, told = [], False
     for levels, repeats in _designs(base):
         fixed, per_item = (float(part[j]) for part in base.parts(repeats, levels))
+        if math.isnan(per_item):
+            continue
+        told = True
         room = wanted**2 - fixed + floor
         if room <= 0:
             continue
         items = max(fewest, math.ceil((between + per_item) / room - 1e-9))
         if base.population is None or items <= base.population:
             found.append((base.calls(items, repeats, levels), items, levels, repeats))
+    if not told:
+        raise _untold(component)
     if not found:
         limits = [] if base.population is None else [f"{base.population} items"]
         limits += [] if base.facet is None else [f"{max(k or 0 for k in base.sizes())} levels of {base.facet}"]
         raise InputError(
-            f"no design reaches SE {wanted:.4g} of {component} with {' and '.join(limits)}",
+            f"no design reaches SE {wanted:.4g} of {component}{' with ' if limits else ''}{' and '.join(limits)}",
             place="budget",
             remedy="ask for less, or take more items or levels",
         )
     return _plan(base, goal, component, *min(found, key=lambda plan: plan[0])[1:])
+
+
+def _untold(component: str) -> UndefinedError:
+    return UndefinedError(
+        f"the pilot's estimate of the call variance of {component} is negative at every number of repeats",
+        place="budget",
+        remedy="take a pilot with more items or more repeats",
+    )
 
 
 def _plan(base: Budget, goal: str, component: str, items: int, levels: int | None, repeats: int) -> Plan:

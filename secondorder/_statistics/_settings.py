@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from secondorder._statistics._checked import check_draws, finite, whole
 from secondorder._statistics._kernel import InvalidAs
 from secondorder.errors import InputError
 
@@ -84,12 +85,10 @@ class Settings:
             )
         if not 0 < self.level < 1:
             raise InputError(f"{self.level} is not between 0 and 1", place="--level", remedy="say for instance 0.95")
-        if self.draws < 100:
-            raise InputError(f"{self.draws} draws", place="--draws", remedy="ask for at least 100")
-        if self.seed < 0:
-            raise InputError(f"{self.seed} is negative", place="--seed", remedy="give a whole number >= 0")
-        if self.tau is not None and not self.tau >= 0:
-            raise InputError(f"{self.tau} is negative", place="--tau", remedy="give a threshold >= 0")
+        check_draws(self.draws, least=100)
+        whole(self.seed, "--seed")
+        if self.tau is not None:
+            finite(self.tau, "--tau")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the JSON schema."""

@@ -28,6 +28,8 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 RELATIVE_TOLERANCE = 1e-12
+# Disagreements are multiplied and squared on the way to standard errors, which must neither overflow nor vanish.
+LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def nominal_kernel(n_classes: int) -> Matrix:
@@ -81,7 +83,10 @@ def interval_kernel(scores: Sequence[float], *, standardise: bool = False) -> Ma
         raise KernelError(
             f"scores {values.tolist()} are not finite numbers", place="kernel interval", remedy="give a score per class"
         )
-    matrix: Matrix = 0.5 * (values[:, None] - values[None, :]) ** 2
+    with np.errstate(over="ignore"):
+        apart = values[:, None] - values[None, :]
+    _check_range(apart, "kernel interval, differences of scores", root=True)
+    matrix: Matrix = 0.5 * apart**2
     if standardise:
         spread = np.ptp(values)
         if spread == 0:
@@ -110,6 +115,7 @@ def interval_with_invalid(scores: Sequence[float], score: float, penalty: float)
     matrix = interval_kernel([*scores, score])
     matrix[-1, :-1] += penalty
     matrix[:-1, -1] += penalty
+    _check_range(matrix, "kernel interval, penalty")
     return matrix
 
 
@@ -154,6 +160,20 @@ def is_negative_type(matrix: Matrix) -> bool:
     return negative_type_gap(matrix) >= -RELATIVE_TOLERANCE * float(np.max(matrix, initial=0.0))
 
 
+def _check_range(values: Matrix, place: str, *, root: bool = False) -> None:
+    """Refuse entries that are not finite, or whose products (or those of their squares, `root`) would not be."""
+    power = 0.5 if root else 1.0
+    if not np.isfinite(values).all():
+        raise KernelError("they hold NaN or infinity", place=place, remedy="give finite numbers, not too far apart")
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest and not SMALLEST**power <= largest <= LARGEST**power:
+        raise KernelError(
+            f"the largest is {largest:.3g}",
+            place=place,
+            remedy=f"rescale them: it has to lie between {SMALLEST**power:g} and {LARGEST**power:g}",
+        )
+
+
 def check_kernel(matrix: Matrix, n_classes: int, *, allow_indefinite: bool = False) -> Matrix:
     """The matrix as float64, checked: shape, symmetry, zero diagonal, finite, non-negative, of negative type.
 
@@ -176,8 +196,7 @@ def check_kernel(matrix: Matrix, n_classes: int, *, allow_indefinite: bool = Fal
             place="kernel",
             remedy=f"give a {n_classes} x {n_classes} matrix in the declared order of the classes",
         )
-    if not np.isfinite(values).all():
-        raise KernelError("it holds NaN or infinity", place="kernel", remedy="give finite disagreements")
+    _check_range(values, "kernel")
     scale = float(values.max(initial=0.0))
     row, column = np.unravel_index(int(np.argmax(np.abs(values - values.T))), values.shape)
     if abs(values[row, column] - values[column, row]) > RELATIVE_TOLERANCE * scale:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from secondorder.errors import UndefinedError
+from secondorder.errors import InputError, UndefinedError
 from secondorder.plot._style import PLUGIN_GREY, colours, legend_columns, new_axes, plain, short_label, tidy
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     UndefinedError
         When a debiased component does not exist (one call per cell).
     """
-    data = _dataset(result)
+    data = _dataset(result, "plot.components")
     parts = [name for name in data.component.values[data.standard.values].tolist() if name != "total"]
     if np.isnan(data.estimate.sel(component=parts)).any():
         raise UndefinedError("a debiased component is undefined", place="plot.components", remedy="see its reason")
@@ -64,8 +64,11 @@ def components(result: Decomposition | xr.Dataset, *, ax: Axes | None = None) ->
     return ax
 
 
-def _dataset(result: Decomposition | xr.Dataset) -> xr.Dataset:
-    return result if isinstance(result, xr.Dataset) else result.to_dataset()
+def _dataset(result: Decomposition | xr.Dataset, place: str) -> xr.Dataset:
+    data = result if isinstance(result, xr.Dataset) else result.to_dataset()
+    if "component" not in data.dims:
+        raise InputError("this is no decomposition", place=place, remedy="decompose the cube first")
+    return data
 
 
 def _stack(
@@ -108,12 +111,17 @@ def bands(result: Decomposition | xr.Dataset, *, component: str | None = None, a
     -------
     Axes
     """
-    data = _dataset(result)
-    names = data.component.values.tolist() if component is None else [component]
+    data = _dataset(result, "plot.bands")
+    known = data.component.values.tolist()
+    if component is not None and component not in known:
+        raise InputError(
+            f"there is no component {component!r}", place="plot.bands", remedy=f"choose {', '.join(known)}"
+        )
+    names = known if component is None else [component]
     several = data.sizes["group"] > 1
     rows = [(group, name) for group in range(data.sizes["group"]) for name in names]
     ax = new_axes(ax, (7.0, 1.0 + 0.32 * len(rows)))
-    palette = colours(data.component.values.tolist())
+    palette = colours(known)
     labels = []
     for y, (group, name) in enumerate(rows):
         row = data.isel(group=group).sel(component=name)

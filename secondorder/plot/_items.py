@@ -42,6 +42,8 @@ def items(
     Axes
     """
     data = result if isinstance(result, xr.Dataset) else result.items_dataset()
+    if "component" not in data.dims:
+        raise InputError("this is no decomposition", place="plot.items", remedy="decompose the cube first")
     if "group" in data.dims:
         if data.sizes["group"] != 1:
             raise InputError(
