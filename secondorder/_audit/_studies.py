@@ -91,9 +91,9 @@ def _supported(cube: xr.Dataset, settings: Settings) -> Iterator[_Study]:
 
     if judges is not None and sizes[judges] > 1:
         make = partial(agreement, cube, raters=judges, metric=metric, **rated)
-        yield _Study("judges", f"Do the {judges}s agree?", APART + aside, make, f"agreement RUN --raters {judges}")
+        yield _Study("judges", f"Do the {judges}s agree?", APART + aside, make, f"agreement INPUT --raters {judges}")
     for number, facet in enumerate(wordings, 1):
-        command = f"agreement RUN --raters {facet}"
+        command = f"agreement INPUT --raters {facet}"
         if sizes.get(REPEAT, 1) > 1:
             make = partial(repeat_agreement, cube, facet=facet, incomplete="drop-item", **rated)
             question, lead = f"Agreement within and across {_levels(facet)}", WITHIN.format(levels=_levels(facet))
@@ -103,18 +103,18 @@ def _supported(cube: xr.Dataset, settings: Settings) -> Iterator[_Study]:
         yield _Study(f"agreement-{number}", question, lead + aside, make, command)
     if sizes.get(ORDER) == 2:
         make = partial(position_bias, cube, level=settings.level)
-        yield _Study("position", "Position bias", SLOTS, make, "agreement RUN")
+        yield _Study("position", "Position bias", SLOTS, make, "agreement INPUT")
     if GOLD not in cube.coords:
         return
     for facet in wordings[:1]:
         lead = WINS.format(levels=_levels(facet))
         make = partial(prompt_winners, cube, prompt=facet, **scale)
-        yield _Study("winners", f"Does one {facet} win?", lead, make, f"lottery RUN --prompt {facet}")
+        yield _Study("winners", f"Does one {facet} win?", lead, make, f"lottery INPUT --prompt {facet}")
         if sizes[facet] >= FEWEST_VOTERS:
             related = ("pearson",) if scaled else ()
             make = partial(aggregate, cube, voters=facet, rules=RULES, correlations=related, invalid=invalid, **scale)
             question, lead = f"Would a vote of the {_levels(facet)} help?", VOTES.format(levels=_levels(facet))
-            yield _Study("votes", question, lead + aside, make, f"aggregate RUN --voters {facet}")
+            yield _Study("votes", question, lead + aside, make, f"aggregate INPUT --voters {facet}")
 
 
 def _levels(facet: str) -> str:

@@ -97,10 +97,14 @@ def decompose(
 
 def _estimate(cube: xr.Dataset, options: dict[str, Any], need_tree: bool) -> tuple[Decomposition, xr.DataTree | None]:
     from secondorder._statistics._decompose import decompose as run
-    from secondorder._statistics._tree import estimate_all
 
     with working("decomposing"):
-        result, tree = estimate_all(cube, options) if need_tree else (run(cube, **options), None)
+        if need_tree:
+            from secondorder._audit._analyse import estimate_with_studies
+
+            result, tree = estimate_with_studies(cube, options)
+        else:
+            result, tree = run(cube, **options), None
         # Groups are compared here, where it is seen to take its time, and not on the way to stdout.
         _ = result.comparison
     if not result.settings.classes_declared:
