@@ -145,6 +145,17 @@ def test_a_cube_of_a_run_is_read_as_its_audit_declared(
         assert code in (0, 1), err
 
 
+def test_a_budget_with_its_contours(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = (table, *COLUMNS, "--where", "judge=kestrel", "--output", tmp_path / "contours.svg")
+    for goal, component in ((["--se", "call=0.01"], "call"), ([], "prompt")):
+        code, out, _ = run(capsys, "budget", *common, *goal)
+        assert code == 0
+        assert f"SE of {component}" in out
+        svg = (tmp_path / "contours.svg").read_text(encoding="utf-8")
+        assert svg.startswith("<svg")
+        assert f"predicted SE of {component}" in svg
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
@@ -27,6 +28,7 @@ def budget(
     alpha: Annotated[float, Parameter(group=_GOAL)] = 0.05,
     population: Annotated[int | None, Parameter(group=_GOAL)] = None,
     format: Annotated[Literal["table", "json"], Parameter(group=_GOAL)] = "table",
+    output: Annotated[Path | None, Parameter(group=_GOAL)] = None,
 ) -> int:
     """Plan items, repeats and levels of a random facet from a pilot with four or more calls in every cell.
 
@@ -51,7 +53,12 @@ def budget(
         No fewer items than these.
     format
         What stdout carries.
+    output
+        Also write a figure: contours of the standard error over items and repeats, as .svg.
     """
+    from secondorder.cli._write import check_outputs, write_text
+
+    outputs = check_outputs([] if output is None else [output], [".svg"], [source])
     from secondorder._statistics._planning import budget as plan
 
     wanted = {name: _number(value, "--se") for name, value in (_pair(text, "--se") for text in se or [])}
@@ -66,6 +73,12 @@ def budget(
         cube, calls=calls, se=wanted, power=chances, component=component, population=population,
         least_items=least_items, alpha=alpha, **verdicts.options(cube),
     )  # fmt: skip
+    for path in outputs:
+        from secondorder import plot
+
+        # What is planned for, else the first component after call noise: the first facet's.
+        shown = component or (result.plans[0].component if result.plans else result.components[1])
+        write_text(path, plot.to_svg(plot.budget(result, shown)))
     if format == "json":
         show_json(result.to_dict())
     else:
