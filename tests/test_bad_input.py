@@ -55,6 +55,11 @@ FILES: dict[str, Case] = {
         ("cals.csv", "no such file", "did you mean 'calls.csv'"),
         lambda tmp: read(tmp, GOOD) and read_table(tmp / "cals.csv", **ROLES),
     ),
+    "no such file, and none like it": (
+        InputError,
+        ("okk.csv", "no such file", "check the path"),
+        lambda tmp: read(tmp, GOOD, "bom.csv") and read_table(tmp / "okk.csv", **ROLES),
+    ),
     "no such folder": (
         InputError,
         ("nowhere", "no such file", "check the path"),
@@ -77,6 +82,16 @@ FILES: dict[str, Case] = {
         TableError,
         ("calls.csv", "UTF-16", "save it as UTF-8"),
         lambda tmp: read(tmp, GOOD.encode("utf-16")),
+    ),
+    "UTF-32": (
+        TableError,
+        ("calls.csv", "UTF-32", "save it as UTF-8"),
+        lambda tmp: read(tmp, GOOD.encode("utf-32")),
+    ),
+    "UTF-16 without a mark": (
+        TableError,
+        ("calls.csv line 1", "byte 1 is NUL", "looks like UTF-16 or UTF-32: save it as UTF-8"),
+        lambda tmp: read(tmp, GOOD.encode("utf-16-le")),
     ),
     "Latin-1": (
         TableError,
@@ -102,6 +117,11 @@ FILES: dict[str, Case] = {
         TableError,
         ("calls.csv.gz", "stream is damaged", "again"),
         lambda tmp: read(tmp, gzip.compress(GOOD.encode())[:-8] + b"\xff" * 8, "calls.csv.gz"),
+    ),
+    "gzip that fills the memory": (
+        TableError,
+        ("calls.csv.gz", "bytes unpack to more than", "unpack it first"),
+        lambda tmp: read(tmp, gzip.compress(b"\0" * (1 << 24)) * 20, "calls.csv.gz"),
     ),
     "gzip without .gz": (
         TableError,

@@ -164,7 +164,9 @@ WRONG = {
     "output is a run's report": (["calls.csv", *ROLES, "--output", "run/report.html"], "report.html of the run in run"),
     "two inputs": (["calls.csv", "more.csv", *ROLES], "more.csv"),
     "wrong suffix": (["calls.txt", *ROLES], "calls.txt"),
-    "empty folder": (["folder"], "folder"),
+    "empty folder": (["folder"], "folder: this folder is neither a run nor a cube; a run's folder holds"),
+    "empty folder with flags": (["folder", *ROLES], "neither a run nor a cube"),
+    "folder of runs": ([".", *ROLES], "did you mean run?"),
     "bootstrap of calls": (
         ["calls.csv", *ROLES, "--where", "judge=x", "--covers", "calls", "--interval", "bca"],
         "--interval t",

@@ -80,6 +80,17 @@ def test_the_exit_code_outlives_closed_streams(tmp_path: Path) -> None:
         assert subprocess.run(["bash", "-c", f"{command} {closed} <&-"], check=False).returncode == 2
 
 
+def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 37 GiB")
+
+    monkeypatch.setattr("secondorder.cli._source.open_source", refuse)
+    assert _run(["decompose", "calls.csv"]) == 3
+    err = capsys.readouterr().err
+    assert "Unable to allocate 37 GiB" in err
+    assert len(err.splitlines()) == 1
+
+
 def test_an_interrupt_while_loading_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -272,7 +272,7 @@ def _too_few(cube: xr.Dataset, short: pd.DataFrame, need: int, incomplete: str) 
         remedy += ", or leave those items out, counted: incomplete='drop-item' (--incomplete drop-item)"
     return CubeError(
         f"{len(short)} cell{'s' * (len(short) > 1)} of {items} item{'s' * (items > 1)} (of {cube.sizes[ITEM]}) "
-        f"{'have' if len(short) > 1 else 'has'} fewer than {need} calls{why}: {listed}{more}",
+        f"{'have' if len(short) > 1 else 'has'} fewer than {need} call{'s' * (need != 1)}{why}: {listed}{more}",
         place=cube_name(cube),
         remedy=remedy,
     )

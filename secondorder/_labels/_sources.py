@@ -23,6 +23,11 @@ __all__ = ["read_rows", "refuse_unknown_columns"]
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
 READABLE = ".csv .tsv .jsonl .parquet, each also .gz, or - for CSV on standard input"
+NEAR = 0.65
+WIDE = 4096
+PIECE = 1 << 24
+# Rows of calls pack to a tenth or a hundredth of their size; what packs further is made to fill the memory.
+LARGE, MOST_PACKED = 1 << 28, 300
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -30,6 +35,8 @@ MAGIC = {
     b"PAR1": "Parquet",
     b"\x89HDF": "HDF5 (perhaps a cube)",
     b"CDF": "NetCDF (perhaps a cube)",
+    b"\xff\xfe\0\0": "UTF-32 text",
+    b"\0\0\xfe\xff": "UTF-32 text",
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
@@ -84,22 +91,32 @@ def _fetch(path: str | os.PathLike[str] | IO[Any]) -> tuple[str, str, bytes]:
     if not isinstance(path, str | os.PathLike):
         return _fetch_stream(path)
     if path == "-":
-        return "stdin", ".csv", sys.stdin.buffer.read()
+        stream = getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise InputError("there is nothing to read from", place="stdin", remedy="pipe a CSV in, or name a file")
+        return "stdin", ".csv", stream.read()
     file = Path(path)
     kind = _kind_of(file.name)
     try:
         return file.name, kind, file.read_bytes()
     except FileNotFoundError:
-        folder = file.parent
-        near = difflib.get_close_matches(file.name, os.listdir(folder), n=1) if folder.is_dir() else []
-        remedy = f"did you mean {near[0]!r}?" if near else "check the path"
-        raise InputError("there is no such file", place=str(file), remedy=remedy) from None
+        raise InputError("there is no such file", place=str(file), remedy=_nearest(file)) from None
     except IsADirectoryError:
         raise InputError("this is a folder", place=str(file), remedy=f"give a file: {READABLE}") from None
     except OSError as fault:
         raise InputError(
             f"the file cannot be read ({fault.strerror})", place=str(file), remedy="check its permissions"
         ) from None
+
+
+def _nearest(file: Path) -> str:
+    """A file beside `file` that may be meant. What all names share, the suffix, says nothing of how near they are."""
+    try:
+        beside = {name.partition(".")[0]: name for name in sorted(os.listdir(file.parent))}
+    except OSError:
+        return "check the path"
+    near = difflib.get_close_matches(file.name.partition(".")[0], beside, n=1, cutoff=NEAR)
+    return f"did you mean {beside[near[0]]!r}?" if near else "check the path"
 
 
 def _fetch_stream(stream: Any) -> tuple[str, str, bytes]:
@@ -137,7 +154,7 @@ def _decompressed(stored: bytes, kind: str, name: str) -> tuple[bytes, str]:
     if not zipped:
         return stored, FORMATS[suffix]
     try:
-        return gzip.decompress(stored), FORMATS[suffix]
+        return _unpacked(stored, name), FORMATS[suffix]
     except EOFError:
         problem, remedy = "the gzip stream ends early: the file is cut short", "copy or export it again"
     except (OSError, zlib.error) as fault:
@@ -145,6 +162,22 @@ def _decompressed(stored: bytes, kind: str, name: str) -> tuple[bytes, str]:
         problem = f"the gzip stream is damaged ({fault})" if zipped_at_all else "this is not a gzip file"
         remedy = "copy or export it again" if zipped_at_all else "drop .gz from its name, or compress it with gzip"
     raise TableError(problem, place=name, remedy=remedy)
+
+
+def _unpacked(stored: bytes, name: str) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    with gzip.GzipFile(fileobj=io.BytesIO(stored)) as stream:
+        while part := stream.read(PIECE):
+            parts.append(part)
+            size += len(part)
+            if size > LARGE and size > MOST_PACKED * len(stored):
+                raise TableError(
+                    f"{len(stored):,} bytes unpack to more than {size:,}",
+                    place=name,
+                    remedy="no table packs so well; unpack it first if it is one",
+                )
+    return b"".join(parts)
 
 
 def _checked_text(data: bytes, kind: str, name: str) -> bytes:
@@ -167,9 +200,10 @@ def _checked_text(data: bytes, kind: str, name: str) -> bytes:
     null = data.find(b"\0")
     if null >= 0:
         line = data.count(b"\n", 0, null) + 1
-        raise TableError(
-            f"byte {null} is NUL (0x00)", place=f"{name} line {line}", remedy="remove the NUL bytes; text has none"
-        )
+        # Latin letters in UTF-16 have a NUL on one side each: then most of the beginning is such pairs.
+        wide = 4 * data[:WIDE].count(b"\0") >= len(data[:WIDE])
+        remedy = "it looks like UTF-16 or UTF-32: save it as UTF-8" if wide else "remove the NUL bytes; text has none"
+        raise TableError(f"byte {null} is NUL (0x00)", place=f"{name} line {line}", remedy=remedy)
     if not data or data.isspace():
         raise TableError("the file is empty", place=name, remedy="give one row per call")
     return data

@@ -297,16 +297,17 @@ class Decomposition:
             rows.append(tuple(row))
         least, most = group.repeats
         facets = " x ".join(f"{len(info.levels)} {name}" for name, info in group.facets.items())
-        calls = f"{least}" if least == most else f"{least}-{most}"
+        calls = f"{least} call{'s' * (least != 1)}" if least == most else f"{least}-{most} calls"
+        items = f"{len(group.items)} item{'s' * (len(group.items) != 1)}"
         invalid = f"{group.n_invalid} ⊥" + (" set aside" if settings.invalid_as == "missing" else "")
         title = (f"{_by_text(group.by)}: " if group.by else "") + (
-            f"{len(group.items)} items{' x ' if facets else ''}{facets} x {calls} calls; "
+            f"{items}{' x ' if facets else ''}{facets} x {calls}; "
             f"{group.n_calls} completed, {invalid}, {group.n_missing} missing"
         )
         strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
         notes = [f"lower, upper: {band}{strata}; kernel {settings.kernel}, pairs {settings.pairs}"]
         if len(group.items) < FEW_ITEMS:
-            notes.append(f"{len(group.items)} items: a band over items is wide, and may reach beyond what is possible")
+            notes.append(f"{items}: a band over items is wide, and may reach beyond what is possible")
         if group.items_dropped:
             notes.append(
                 f"{len(group.items_dropped)} {'item' if len(group.items_dropped) == 1 else 'items'} dropped: "

@@ -103,6 +103,10 @@ def _run(arguments: list[str]) -> int:
         # The reader went away (secondorder … | head): nothing is wrong, and nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        _complain(f"the memory of this machine does not suffice{why}; take fewer items, levels or draws at a time")
+        return 3
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}")

@@ -54,7 +54,10 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
         When a needed flag is absent, or one stands beside a cube.
     """
     path = Path(source)
+    run = run_of(source)
     if source != STDIN and (path.suffix in CUBES or path.is_dir()):
+        if run is None and path.suffix not in CUBES:
+            raise InputError("this folder is neither a run nor a cube", place=source, remedy=_held(path))
         given = [name for name, value in columns.items() if value]
         if given:
             raise InputError(
@@ -64,11 +67,18 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
             )
         from secondorder._labels._files import open_cube
 
-        run = run_of(source)
         return open_cube(run.cube if run is not None else path)
-    if path.suffix == ".toml" and (run := run_of(source)) is not None:
+    if run is not None:
         return open_source(str(run.cube), columns)
     return _read(source, columns)
+
+
+def _held(folder: Path) -> str:
+    """What of a folder may be meant."""
+    runs = sorted(child.parent for child in folder.glob("*/manifest.json"))
+    if runs:
+        return f"name one of the {len(runs)} in it, such as {runs[0]}" if len(runs) > 1 else f"did you mean {runs[0]}?"
+    return "a run's folder holds manifest.json; a cube is a .nc file or a .zarr folder; a table is a file"
 
 
 def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
