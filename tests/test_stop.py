@@ -171,6 +171,7 @@ def test_the_report_says_what_holds(run: Any) -> None:
     assert all(len(group.items_dropped) <= max(called) for group in run.done.decomposition.groups)
     tree = open_estimates(run.done.folder / "estimates.nc")
     assert tree["stop"].verdict.values.tolist() == ["above", "below"]
+    assert "<h2>Stop rule</h2>" in run.done.report.read_text(encoding="utf-8")
     assert int(tree["outcomes"].to_dataset().to_array().notnull().sum()) > 0
     assert any(note.startswith("[stop] prompt against 0.15: 'below' needs") for note in run.plan.notes)
 
