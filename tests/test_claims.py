@@ -112,6 +112,13 @@ def test_a_check_that_breaks_down_has_not_shown_anything() -> None:
     assert "ValueError: no" in str(verdict)
     assert not run_claim(Claim("empty", "It is so.", lambda quick: [], "anything")).passed
 
+    def leaves(quick: bool) -> Iterator[Finding]:
+        raise SystemExit(0)
+
+    assert "SystemExit: 0" in str(run_claim(Claim("leaves", "It is so.", leaves, "anything")))
+    words: Any = lambda quick: ["it holds"]  # noqa: E731
+    assert "gives a str, not a Finding" in str(run_claim(Claim("words", "It is so.", words, "anything")))
+
 
 def test_undefined_numbers_never_pass() -> None:
     nan = float("nan")

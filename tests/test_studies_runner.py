@@ -226,6 +226,14 @@ def test_own_methods_run_and_their_failures_are_counted() -> None:
         run_study(Study("w", "", {"R": (2,)}, mechanism, replicates=10, seed=1, methods=(wrong,), estimands=("call",)))
 
 
+def test_a_figure_that_fails_leaves_the_numbers(tmp_path: Path) -> None:
+    from secondorder.cli._simulate import _draw
+
+    study = Study("s", "", {"R": (2,)}, mechanism, replicates=10, seed=1, figure=lambda result: None)
+    with pytest.raises(SpecError, match=r"its figure cannot be drawn \(AttributeError"):
+        _draw(study, None, tmp_path / "figure.png")  # type: ignore[arg-type]
+
+
 def test_faults_in_own_functions_are_named() -> None:
     def fails(draw: Draw) -> Any:
         raise KeyError("x")
@@ -235,6 +243,10 @@ def test_faults_in_own_functions_are_named() -> None:
         run_study(Study("s", factors={"R": (2,)}, mechanism=mechanism, methods=(Method("bad", fails),), **study))
     with pytest.raises(SpecError, match=r"mechanism\(K=2\) raises TypeError"):
         run_study(Study("s", factors={"K": (2,)}, mechanism=mechanism, **study))
+    for given, words in ((None, r"value has shape \(\)"), (Estimate("x"), "value holds no numbers")):
+        odd = Method("odd", lambda draw, given=given: given)  # type: ignore[misc]
+        with pytest.raises(SpecError, match=f"method odd: {words}"):
+            run_study(Study("s", factors={"R": (2,)}, mechanism=mechanism, methods=(odd,), **study))
     with pytest.raises(SpecError, match="is a int"):
         run_study(Study("s", factors={"K": (2,)}, mechanism=lambda K: K, **study))
     local = Study("s", factors={"R": (2,)}, mechanism=mechanism, methods=(Method("m", lambda draw: draw),), **study)
@@ -378,6 +390,9 @@ def test_a_study_written_from_the_docs_page_runs(
         ([], "no study is named"),
         (["empty.py"], "declares no STUDY"),
         (["broken.py"], "mend the file"),
+        (["leaves.py"], "SystemExit: 0; mend the file"),
+        (["half.py"], "SyntaxError"),
+        (["stops.py", "--out", "o"], "mechanism(R=2) raises SystemExit: 0"),
         (["empty.py", "--processes", "0"], "at least 1"),
         (["empty.py", "--set", "R"], "FACTOR=LEVEL"),
     ],
@@ -388,6 +403,12 @@ def test_wrong_commands_are_one_line_and_exit_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)")
+    (tmp_path / "half.py").write_text("STUDY = (")
+    (tmp_path / "stops.py").write_text(
+        "import sys\nfrom secondorder.simulate import Study\ndef mechanism(R): sys.exit(0)\n"
+        "STUDY = Study('x', '', {'R': (2,)}, mechanism, replicates=10, seed=1)\n"
+    )
     assert run_command(*arguments) == 2
     error = capsys.readouterr().err
     assert says in error

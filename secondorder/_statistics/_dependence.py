@@ -15,7 +15,7 @@ from secondorder._labels._attributes import load
 from secondorder._labels._cube import groups
 from secondorder._labels._results import Table, render_table
 from secondorder._schema import ITEM, REPEAT
-from secondorder._statistics._checked import check_draws
+from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import item_values
@@ -198,6 +198,7 @@ def check_independence(
     ['repeat alignment']
     """
     check_draws(draws, "draws", least=19)
+    whole(seed, "seed")
     if not 0 < alpha < 1:
         raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
     require_named_repeats(cube, "the check")

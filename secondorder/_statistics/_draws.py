@@ -22,6 +22,9 @@ __all__ = ["bootstrap", "draws_table", "posterior"]
 
 FACTS = ("sampling", "model", "mass", "shape", "rate", "seed")
 
+LEAST, MOST = 1e-6, 1e6
+"""Of every parameter of the prior."""
+
 
 def bootstrap(decomposition: Decomposition) -> xr.DataTree:
     """Whole-item bootstrap draws of every component, debiased and plug-in drawn together.
@@ -123,7 +126,12 @@ def posterior(
         raise InputError(f"{sorted(unknown)} are no parameters", place="prior", remedy=f"say {list(Prior._fields)}")
     chosen = Prior(**(prior or {}))
     for name, value in chosen._asdict().items():
-        finite(value, f"prior {name}", positive=True)
+        if not LEAST <= finite(value, f"prior {name}", positive=True) <= MOST:
+            raise InputError(
+                f"{value:g} is not between {LEAST:g} and {MOST:g}",
+                place=f"prior {name}",
+                remedy="beyond these the draws are lost in rounding",
+            )
     whole(draws * whole(chains, "chains", least=1), "draws of all chains", least=2, most=MOST_DRAWS)
     whole(tune, "tune", most=MOST_DRAWS)
     result = decompose(cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, seed=seed)

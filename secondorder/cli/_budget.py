@@ -61,9 +61,9 @@ def budget(
     outputs = check_outputs([] if output is None else [output], [".svg"], [source])
     from secondorder._statistics._planning import budget as plan
 
-    wanted = {name: _number(value, "--se") for name, value in (_pair(text, "--se") for text in se or [])}
+    wanted = {name: _number(value, "--se") for name, value in _pairs(se or [], "--se").items()}
     chances = {}
-    for name, value in (_pair(text, "--power") for text in power or []):
+    for name, value in _pairs(power or [], "--power").items():
         effect, comma, chance = value.partition(",")
         if not comma:
             raise InputError(f"{value!r} is not EFFECT,POWER", place="--power", remedy="write prompt=0.02,0.8")
@@ -86,11 +86,16 @@ def budget(
     return 0
 
 
-def _pair(text: str, flag: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise InputError(f"{text!r} is not COMPONENT=VALUE", place=flag, remedy=f"write {flag} prompt=…")
-    return name, value
+def _pairs(texts: list[str], flag: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"{text!r} is not COMPONENT=VALUE", place=flag, remedy=f"write {flag} prompt=…")
+        if name in found:
+            raise InputError(f"{name!r} is given twice", place=flag, remedy="give it once, or plan twice")
+        found[name] = value
+    return found
 
 
 def _number(text: str, flag: str) -> float:

@@ -55,7 +55,7 @@ def check(
     against = None
     if reference is not None:
         # A table has the same columns; a cube or a run knows its own.
-        is_table = Path(reference).is_file() and Path(reference).suffix not in (".nc", ".toml")
+        is_table = not Path(reference).is_dir() and Path(reference).suffix not in (".nc", ".zarr", ".toml")
         against = compare_reference(cube, (columns if is_table else Columns()).open(reference), **options)
     if format == "json":
         plain = report.to_dict()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from secondorder.cli._streams import say, show
+
+if TYPE_CHECKING:
+    from secondorder.simulate import Study, StudyResult
 
 
 def simulate(
@@ -53,7 +56,6 @@ def simulate(
     if processes < 1:
         raise InputError(f"{processes} processes", place="--processes", remedy="give at least 1")
     from secondorder.cli._running import progress_bar, spawned
-    from secondorder.simulate._figure import bias_figure, save_figure
     from secondorder.simulate._files import find_declaration, load_declared
     from secondorder.simulate._runner import run_study
     from secondorder.simulate._study import Study, with_levels
@@ -72,11 +74,29 @@ def simulate(
             source=path,
         )
     written = result.save(folder)
-    draw = bias_figure if declared.figure is None else declared.figure
-    written.append(save_figure(draw(result), folder / "figure.png"))
     show(result)
+    written.append(_draw(declared, result, folder / "figure.png"))
     say(f"wrote {', '.join(str(path) for path in written)}")
     return 0
+
+
+def _draw(study: Study, result: StudyResult, path: Path) -> Path:
+    """The study's figure, written. What its own function does wrong is said; the numbers are there already."""
+    from secondorder.errors import SecondOrderError, SpecError
+    from secondorder.simulate._figure import bias_figure, save_figure
+
+    if study.figure is None:
+        return save_figure(bias_figure(result), path)
+    try:
+        return save_figure(study.figure(result), path)
+    except SecondOrderError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise SpecError(
+            f"its figure cannot be drawn ({type(error).__name__}: {error})",
+            place=f"study {study.name}",
+            remedy=f"mend the function; it gets the result and returns a figure. The numbers are in {path.parent}",
+        ) from error
 
 
 def _levels(given: list[str]) -> dict[str, list[str]]:

@@ -53,6 +53,8 @@ def open_source(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
     InputError
         When a needed flag is absent, or one stands beside a cube.
     """
+    if not source:
+        raise InputError("it is empty", place="INPUT", remedy="name a table, a cube or the folder of a run")
     path = Path(source)
     run = run_of(source)
     if source != STDIN and (path.suffix in CUBES or path.is_dir()):

@@ -125,7 +125,7 @@ class Simulator:
             given = method.function(draw)
         except SecondOrderError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SpecError(
                 f"it raises {type(error).__name__}: {error}", place=f"method {method.name}", remedy="mend the function"
             ) from error
@@ -133,7 +133,15 @@ class Simulator:
         shape = (self.size, len(self.prepared.names))
         arrays: list[Any] = []
         for name, array in zip(Estimate._fields, answer, strict=True):
-            filled = np.full(shape, np.nan) if array is None else np.asarray(array, dtype=float)
+            absent = array is None and name != "value"
+            try:
+                filled = np.full(shape, np.nan) if absent else np.asarray(array, dtype=float)
+            except (TypeError, ValueError) as error:
+                raise SpecError(
+                    f"{name} holds no numbers ({error})",
+                    place=f"method {method.name}",
+                    remedy="return an Estimate of arrays",
+                ) from error
             if filled.shape != shape:
                 raise SpecError(
                     f"{name} has shape {filled.shape}",

@@ -96,7 +96,7 @@ def load_declared(path: Path | str, name: str, kind: type[T]) -> T:
         module = load_module(path)
     except SpecError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SpecError(f"{type(error).__name__}: {error}", place=str(path), remedy="mend the file") from error
     declared = getattr(module, name, None)
     if not isinstance(declared, kind):

@@ -152,7 +152,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             mechanism = self.mechanism(**point)
         except SecondOrderError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SpecError(
                 f"mechanism({point_label(point)}) raises {type(error).__name__}: {error}",
                 place=f"study {self.name}",

@@ -178,8 +178,11 @@ def run_claim(
 def _checked(claim: Claim, quick: bool) -> Iterator[Finding]:
     assert claim.check is not None
     try:
-        yield from claim.check(quick)
-    except Exception as error:  # Whatever stops a check, the claim has not been shown to hold.
+        for finding in claim.check(quick):
+            if not isinstance(finding, Finding):
+                raise TypeError(f"check gives a {type(finding).__name__}, not a Finding")
+            yield finding
+    except (Exception, SystemExit) as error:  # Whatever stops a check, the claim has not been shown to hold.
         yield Finding("the check runs to its end", f"{type(error).__name__}: {error}", "no error", 0.0, False)
 
 
