@@ -206,6 +206,16 @@ def test_column_flags_are_refused_beside_a_cube(
     assert "--item stands beside a cube" in capsys.readouterr().err
 
 
+def test_a_hyphen_is_a_label_and_may_begin_one(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table.write_text(rows("1-1-").replace(",1,x,", ",-1,x,").replace(",1,y,", ",-1,y,"), encoding="utf-8")
+    roles = [*ROLES[:-1], "-1,1", "--where", "judge=x", "--kernel", "interval", "--missing", "-"]
+    assert run(table, *roles, "--format", "json", "--incomplete", "drop-item") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["settings"]["classes"] == ["-1", "1"]
+    assert plain["settings"]["missing"] == ["-"]
+    assert plain["groups"][0]["n_missing"] > 0
+
+
 def test_a_link_stays_and_what_it_leads_to_is_replaced(table: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "out.json"

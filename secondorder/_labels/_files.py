@@ -106,11 +106,14 @@ def open_cube(path: str | os.PathLike[str]) -> xr.Dataset:
         raise InputError("there is no such file", place=str(source), remedy="check the path")
     try:
         if kind == ".nc":
+            _refuse_damaged(source)
             cube = xr.open_dataset(source, engine=ENGINE, decode_timedelta=False)
         else:
             _need_zarr(source)
             _refuse_lost_chunks(source)
-            cube = xr.open_dataset(source, engine="zarr", chunks=None, decode_timedelta=False)
+            # The metadata kept together are a copy: without it those of every array are read.
+            together = (source / ".zmetadata").is_file()
+            cube = xr.open_dataset(source, engine="zarr", chunks=None, consolidated=together, decode_timedelta=False)
     except SecondOrderError:
         raise
     except Exception as fault:  # Whatever the libraries say of a damaged file, it is the file that is at fault.
@@ -173,11 +176,20 @@ def _write_zarr(cube: xr.Dataset, fresh: Path) -> None:
     cube.to_zarr(fresh, mode="w", zarr_format=2, consolidated=True, write_empty_chunks=True)
 
 
+def _refuse_damaged(path: Path) -> None:
+    """Look into the file before h5netcdf does, whose half-opened files complain on stderr when they go away."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dict(file.attrs)
+        list(file.items())
+
+
 def _refuse_lost_chunks(path: Path) -> None:
     """A chunk that is not there would read as zeros, the first class, without a word."""
     import zarr
 
-    for name, array in zarr.open_group(path, mode="r").arrays():
+    for name, array in zarr.open_group(path, mode="r", use_consolidated=(path / ".zmetadata").is_file()).arrays():
         if array.nchunks_initialized != array.nchunks:
             raise CorruptFileError(
                 f"{array.nchunks - array.nchunks_initialized} of {array.nchunks} chunks of {name!r} are missing",

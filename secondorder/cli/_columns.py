@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from secondorder.cli import STDIN
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -72,7 +74,7 @@ class Columns:
     gold: One = None
     coord: Several = None
     where: Several = None
-    classes: Annotated[str | None, Parameter(group=MEANING)] = None
+    classes: Annotated[str | None, Parameter(group=MEANING, allow_leading_hyphen=True)] = None
     invalid: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
     missing: Annotated[list[str] | None, Parameter(group=MEANING, negative="")] = None
 
@@ -85,9 +87,16 @@ class Columns:
         """The cube that a command's input names."""
         from secondorder.cli._source import open_source
 
-        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        given = {entry.name: _as_typed(getattr(self, entry.name)) for entry in fields(self)}
         given["facets"], given["weights"], given["coords"] = (given.pop(name) for name in ("facet", "weight", "coord"))
         return open_source(source, given)
+
+
+def _as_typed(value: Any) -> Any:
+    """A lone ``-`` is standard input where a file is asked for; as a label or a column it is itself."""
+    if isinstance(value, list):
+        return [_as_typed(entry) for entry in value]
+    return "-" if value == STDIN else value
 
 
 @Parameter(name="*")
