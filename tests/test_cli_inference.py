@@ -169,6 +169,8 @@ def test_a_budget_with_its_contours(table: Path, tmp_path: Path, capsys: pytest.
         (["certify", "--component", "prompt", "--tau", "nan"], "tau: nan is not a finite number"),
         (["check", "--seed", "-1"], "seed: -1 is not a whole number"),
         (["check", "--reference", "none.csv"], "none.csv: there is no such file"),
+        (["budget", "--calls", "1500.7"], '"1500.7" into int'),
+        (["posterior", "--chains", "2.5"], '"2.5" into int'),
         (["budget", "--calls", "-1"], "--calls: -1 is not a whole number"),
         (["budget", "--se", "prompt=.1", "--se", "prompt=.2"], "'prompt' is given twice"),
         (["budget", "--se", "prompt"], "not COMPONENT=VALUE"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, get_args
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, UnusedCliTokensError
 
 from secondorder._version import __version__
 from secondorder.cli._streams import make_ready, say
@@ -57,12 +58,26 @@ def _make_app(*, listing: bool) -> App:
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
+        config=_refuse_rounding,
         # main says on Ctrl-C what is stored; cyclopts would exit without a word.
         suppress_keyboard_interrupt=False,
     )
     for position, (name, (path, line)) in enumerate(COMMANDS.items()):
         made.command(path, name=name, help=line if listing else None, sort_key=position)
     return made
+
+
+def _refuse_rounding(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse ``2.5`` where a whole number is asked for; cyclopts would round it without a word."""
+    for argument in arguments:
+        for token in argument.tokens:
+            if "." in token.value and _is_whole(argument.hint):
+                raise CoercionError(argument=argument, token=token, target_type=int)
+
+
+def _is_whole(hint: Any) -> bool:
+    """Whether a type is int, or that or None, or a list of it."""
+    return hint is int or any(map(_is_whole, get_args(hint)))
 
 
 app = _make_app(listing=False)
