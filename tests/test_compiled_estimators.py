@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from secondorder._design import Design, standard_components
-from secondorder.core import _estimates
+from secondorder.core import _estimates, _pairs
 from secondorder.core._balanced import balanced_pairs
 from secondorder.core._cells import cells_from_codes, cells_from_soft
 from secondorder.testing import (
@@ -322,3 +322,23 @@ def test_planted_fault_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError):
         check_exact(complete, TWO.outcomes().map(ordered), TWO)
     _estimates._complete.clear_cache()
+
+
+def test_many_levels_are_added_up_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In fractions the same as level by level; in floats a program that compiles in a second."""
+    levels = _pairs.MANY_LEVELS + 1
+    weights = tuple(Fraction(2 * k + 1, levels**2) for k in range(levels))
+    design = Design(("prompt", "order"), (weights, (Fraction(1, 3), Fraction(2, 3))), (None, None))  # type: ignore[arg-type]
+    counts = np.random.default_rng(0).multinomial(4, [0.5, 0.3, 0.2], size=(levels, 2))
+    exact = np.vectorize(lambda n: Fraction(int(n), 4))(counts)
+    kernel = np.vectorize(Fraction)(1 - np.eye(3, dtype=int))
+    n = np.full(counts.shape[:-1], Fraction(4))
+    names = standard_components(design.names)
+    found = _estimates.complete_pairs_from(n, exact, 0 * n, design, names, kernel)
+    monkeypatch.setattr(_pairs, "MANY_LEVELS", levels)
+    assert found == _estimates.complete_pairs_from(n, exact, 0 * n, design, names, kernel)
+    monkeypatch.undo()
+    floats = Design(design.names, tuple(tuple(map(float, part)) for part in design.weights), (None, None))
+    codes = np.repeat(np.tile(np.arange(3), levels * 2), counts.ravel()).reshape(1, levels, 2, 4)
+    compiled = _estimates.complete_pairs(cells_from_codes(codes, 3), floats, names, 1 - np.eye(3))
+    np.testing.assert_allclose(compiled[0], [float(value) for value in found], atol=1e-13)

@@ -17,9 +17,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from secondorder._design import Component, Design
 
 __all__ = ["combine", "correction_weights", "pair_disagreements", "sampled_levels", "self_corrections"]
+
+MANY_LEVELS = 64
 
 
 def pair_disagreements(mean: Any, design: Design, kernel: Any) -> list[Any]:
@@ -138,6 +142,11 @@ def combine(components: Sequence[Component], values: Sequence[Any], design: Desi
 
 
 def _weighted_mean(values: Any, weights: Sequence[Any], axis: int) -> Any:
+    if len(weights) > MANY_LEVELS:
+        # A program with a line for every level takes minutes to compile.
+        shape = [1] * values.ndim
+        shape[axis] = len(weights)
+        return (values * np.asarray(weights).reshape(shape)).sum(axis)
     # Level by level: the additions keep one order for every array library, and a compiler fuses them into one loop.
     index: list[Any] = [slice(None)] * values.ndim
     total: Any = None
