@@ -161,6 +161,19 @@ def test_what_cannot_be_tested_is_left_out() -> None:
     assert "one call per cell" in text
 
 
+def test_what_was_not_tested_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered = made(some(judges=1)).assign_attrs(repeats_numbered="true")
+    result = so.decompose(numbered)
+    assert "numbered by row" in _inference_tree.independence_parts(numbered, result)["independence"].attrs["reason"]
+    monkeypatch.setattr(_inference_tree, "MOST_SHUFFLED", 1000)
+    tree = result_tree(result)
+    untested = _inference_tree.independence_parts(made(some(judges=1)), result)
+    tree["/independence"] = xr.DataTree(untested["independence"])
+    text = shown(tree)
+    assert "secondorder test has no such limit" in text
+    assert "secondorder check has no such limit" in text
+
+
 def test_a_stop_rule_has_its_section(whole: tuple[xr.Dataset, xr.DataTree], tmp_path: Path) -> None:
     tree = whole[1].copy()
     columns = {

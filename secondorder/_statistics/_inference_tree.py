@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._schema import REPEAT
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._dependence import CAUSES, independence_report
 from secondorder._statistics._errors import call_note
@@ -24,9 +23,12 @@ __all__ = ["errors_part", "independence_parts", "tests_part"]
 
 DRAWS = 999
 FEWEST_DRAWS = 299
-# Shuffled calls that a test of a report may take: some ten seconds.
-MOST_SHUFFLED = 400_000_000
+# Calls that the tests of a report may shuffle, all judges and facets together: half a minute.
+MOST_SHUFFLED = 500_000_000
 ALPHA = 0.05
+TOO_MANY = "Not tested: there are too many calls for a report. secondorder {command} has no such limit."
+NUMBERED = "Not tested: repeats were numbered by row, so that calls cannot be compared by repeat index."
+SOFT = "Not tested: the tests compare hard verdicts, and these are soft."
 
 
 def errors_part(result: Decomposition) -> xr.Dataset:
@@ -69,14 +71,16 @@ def tests_part(result: Decomposition) -> xr.Dataset:
     -------
     Dataset, dims (group, test)
         ``facet``, ``component``, ``estimate``, ``pvalue``, and ``n_found``: items with an effect at a false discovery
-        rate of 5 %. Empty where components are undefined or the cube is too large.
+        rate of 5 %. Empty where components are undefined or calls too many; then an attribute `reason` says so.
     """
     draws = _draws(result)
     first = result.groups[0]
     facets = first.design.names
     tests = [(facet, component.name) for facet in facets for component in facet_effects(first, facet)]
-    if not tests or draws < FEWEST_DRAWS or any(any(group.reasons) for group in result.groups):
+    if not tests or any(any(group.reasons) for group in result.groups):
         return xr.Dataset()
+    if draws < FEWEST_DRAWS:
+        return xr.Dataset(attrs={"reason": TOO_MANY.format(command="test")})
     hypothesis: Hypothesis = "labels" if first.settings.pairs == "across-repeats" else "calls"
     found = [
         [_test(group, facet, hypothesis, draws, result.settings.seed) for facet in facets] for group in result.groups
@@ -101,12 +105,19 @@ def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.
     -------
     dict of Dataset
         ``independence`` (dim ``detector``) and ``independence/effects`` (dims ``group, component``); the first alone,
-        and empty, for cubes without such tests: one repeat, soft verdicts, repeats numbered by row, too many calls.
+        and empty but for an attribute `reason`, for cubes without such tests.
     """
-    draws = _draws(result)
-    testable = cube.sizes[REPEAT] > 1 and "soft" not in cube and has_named_repeats(cube) and draws >= FEWEST_DRAWS
-    if not testable or any(any(group.reasons) for group in result.groups):
+    if any(any(group.reasons) for group in result.groups):
         return {"independence": xr.Dataset()}
+    draws = _draws(result)
+    untestable = (
+        NUMBERED if not has_named_repeats(cube)
+        else SOFT if "soft" in cube
+        else TOO_MANY.format(command="check") if draws < FEWEST_DRAWS
+        else ""
+    )  # fmt: skip
+    if untestable:
+        return {"independence": xr.Dataset(attrs={"reason": untestable})}
     report = independence_report(cube, result, draws=draws, seed=result.settings.seed, alpha=ALPHA)
     told = {
         "group": [_label(entry.by) for entry in report.detectors],
@@ -132,8 +143,8 @@ def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.
 
 def _draws(result: Decomposition) -> int:
     """Shuffles that a report has time for."""
-    most = max(group.calls.codes.size for group in result.groups)
-    return min(DRAWS, MOST_SHUFFLED // max(most, 1))
+    shuffled = sum(group.calls.codes.size * max(1, len(group.design.names)) for group in result.groups)
+    return min(DRAWS, MOST_SHUFFLED // max(shuffled, 1))
 
 
 def _test(group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: int) -> PermutationTest:

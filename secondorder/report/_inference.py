@@ -25,6 +25,7 @@ SHUFFLED = {
     "compared: if the facet has no effect on any item, main or in an interaction, every shuffle is as likely as what "
     "was seen, also where the calls of one repeat depend on each other.",
 }
+MATTERS, INDEPENDENCE = "Does it matter at all?", "Independence"
 CERTIFIED = {"below": "below", "above": "at least", "open": "open at"}
 
 
@@ -66,8 +67,10 @@ def _banded(at: xr.Dataset) -> str:
 def tests_section(tree: xr.DataTree) -> Section | None:
     """Whether facets matter at all."""
     data = dataset(tree, "tests")
-    if data is None or "pvalue" not in data:
+    if data is None:
         return None
+    if "reason" in data.attrs:
+        return Section(MATTERS, data.attrs["reason"])
     rows: list[Row] = []
     for name, row in groups(tree, data):
         for k in range(data.sizes["test"]):
@@ -79,14 +82,16 @@ def tests_section(tree: xr.DataTree) -> Section | None:
         "false discovery rate of 5 %."
     )
     columns = ("judge", "shuffled", "statistic", "estimate", "p", "items with an effect")
-    return Section("Does it matter at all?", text, (_told_apart(tree, Table("", columns, tuple(rows))),))
+    return Section(MATTERS, text, (_told_apart(tree, Table("", columns, tuple(rows))),))
 
 
 def independence_section(tree: xr.DataTree) -> Section | None:
     """Detectors of dependence, and what hangs on it."""
     data = dataset(tree, "independence")
-    if data is None or "detector" not in data.dims:
+    if data is None:
         return None
+    if "reason" in data.attrs:
+        return Section(INDEPENDENCE, data.attrs["reason"])
     rows: list[Row] = []
     causes = []
     called = names(tree)
@@ -110,7 +115,7 @@ def independence_section(tree: xr.DataTree) -> Section | None:
         "repeats are still unbiased: a clear difference between the two rows is a sign by itself."
     )
     both = Table("What hangs on it", *_effects(tree))
-    return Section("Independence", text, (_told_apart(tree, tests), _told_apart(tree, both)))
+    return Section(INDEPENDENCE, text, (_told_apart(tree, tests), _told_apart(tree, both)))
 
 
 def dependence_warnings(tree: xr.DataTree) -> Iterator[str]:
