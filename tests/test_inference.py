@@ -297,7 +297,7 @@ def test_what_cannot_be_tested_is_refused() -> None:
     for call, match in (
         (lambda: so.permutation_test(cube, "wording"), "no facet 'wording'"),
         (lambda: so.permutation_test(cube, "order"), "'order' has one level"),
-        (lambda: so.permutation_test(cube, "prompt", draws=5), "5 shuffles"),
+        (lambda: so.permutation_test(cube, "prompt", draws=5), "5 is not a whole number from 19"),
         (lambda: so.permutation_test(cube, "prompt", hypothesis="none"), "'none' is not a hypothesis"),
         (lambda: so.permutation_test(cube.isel(item=[0]), "prompt", hypothesis="benchmark"), "one item"),
         (lambda: so.permutation_test(cube.isel(repeat=[0]), "prompt"), "one call per cell"),
