@@ -309,7 +309,7 @@ def test_where_keeps_rows_and_counts_them():
     assert parent_of(cube).rows_used == 28
     assert parent_of(cube).where == ("q!=7", "q!= 7", "p=x")
     assert set(cube["item"].values) == set(AWKWARD) - {"7", " 7"}
-    for wrong, words in (("q=never", "no row has q=never"), ("q!=7=7", "no row is dropped by q!=7=7; its values: .*007")):
+    for wrong, words in (("q=never", "no row has q=never"), ("q!=7=7", "no row is dropped by q!=7=7; its values")):
         with pytest.raises(ValueError, match=words):
             make_cube(rows, **ROLES, where=wrong)
 
