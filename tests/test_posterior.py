@@ -142,5 +142,5 @@ def test_a_prior_is_stated_or_refused(cube: Any) -> None:
     assert tree["posterior"].attrs["shape"] == 1.0
     with pytest.raises(InputError, match="'width'"):
         so.posterior(cube, prior={"width": 1.0})
-    with pytest.raises(InputError, match="0.0 is not a finite number > 0"):
+    with pytest.raises(InputError, match=r"0\.0 is not a finite number > 0"):
         so.posterior(cube, prior={"rate": 0.0})
