@@ -51,7 +51,7 @@ def figure(result: StudyResult) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    data = result.data.sel(K=6, R=4)
+    data = result.data.sel(K=6, R=4, method="nearest")
     kinds, shown = list(data["items"].values), ("call", "prompt", "order")
     drawn = Figure(figsize=(8.2, 10), layout="constrained")
     FigureCanvasAgg(drawn)
@@ -71,6 +71,11 @@ def figure(result: StudyResult) -> Any:
                         x, sign * value, error, fmt=marker, color=colour, markersize=4, capsize=1.5, linewidth=1,
                         label=label if sign > 0 else None,
                     )  # fmt: skip
+                    for at, share in zip(x, value, strict=True):
+                        if share > 14:
+                            axes[row, column].annotate(
+                                f"{share:.0f}", (at, 13 * sign), color=colour, fontsize=5.5, ha="center", va="center"
+                            )
     for row, items in enumerate(kinds):
         for column, component in enumerate(shown):
             ax = axes[row, column]
@@ -86,7 +91,9 @@ def figure(result: StudyResult) -> Any:
             if row == len(kinds) - 1:
                 ax.set_xticks(place, [f"{n:g}" for n in data["N"].values])
                 ax.set_xlabel("items, N")
-    drawn.suptitle("Bands that lie below (down) or above (up) the truth; dotted: 2.5 %", fontsize=10)
+    drawn.suptitle(
+        "Bands that lie below (down) or above (up) the truth; dotted: 2.5 %; numbers: beyond the axis", fontsize=10
+    )
     handles, labels = axes[0, 0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return drawn

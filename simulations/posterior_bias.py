@@ -58,7 +58,7 @@ STUDY = Study(
     factors={"items": ("one-law", "own-prior", "moderate"), "R": (2, 4, 8)},
     mechanism=mechanism,
     methods=("debiased", "plugin", Method("posterior", companion)),
-    replicates=256,
+    replicates=128,
     seed=20261206,
     measures=("bias", "empirical_se", "mse_ratio", "coverage"),
 )
