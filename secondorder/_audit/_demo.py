@@ -55,13 +55,17 @@ class Demo:
             for name, true in self.truth.items()
         )
         (group,) = found.groups
+        strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
         prompts, orders = (len(group.facets[name].levels) for name in ("prompt", "order"))
         table = Table(
             f"A simulated judge compared {len(group.items)} pairs of answers, {prompts} prompts x {orders} orders x "
             f"{group.repeats[1]} calls.\nHow it answers is known, so the truth is too.\n",
             ("component", "truth", "debiased", "lower", "upper", "plug-in"),
             rows,
-            (f"lower, upper: {100 * found.settings.level:g}% band over items; {group.n_invalid} of {group.n_calls} ⊥",),
+            (
+                f"lower, upper: {100 * found.settings.level:g}% band over items{strata}; "
+                f"{group.n_invalid} of {group.n_calls} answers invalid (⊥)",
+            ),
         )
         values = {
             "plug-in": {name: found[name].plugin for name in ("prompt", "order")},

@@ -6,6 +6,7 @@ A result object stays small and frozen; how it looks is decided here once. Nothi
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -101,7 +102,7 @@ def format_number(value: Cell, digits: int = 4) -> str:
 def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     """A table as aligned text that fits `width` columns where its numbers allow it.
 
-    Text columns are cut with an ellipsis when the table is too wide; numbers are never cut.
+    Text columns are cut with an ellipsis when the table is too wide; numbers, with their errors or without, never are.
 
     Examples
     --------
@@ -113,11 +114,12 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     body = [[_shown(format_number(cell, digits)) for cell in row] for row in table.rows]
     columns = [_shown(name) for name in table.columns]
     numeric = [bool(table.rows) and all(not isinstance(row[j], str) for row in table.rows) for j in range(len(columns))]
+    firm = [numeric[j] or all(_NUMBER.fullmatch(row[j]) for row in body) for j in range(len(columns))]
     widths = [max([_width(name), *(_width(row[j]) for row in body)]) for j, name in enumerate(columns)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width
     # The widest text column gives way first, one character at a time, so that several end up equally wide.
     while excess > 0:
-        widest = max((j for j in range(len(widths)) if not numeric[j]), key=lambda j: widths[j], default=None)
+        widest = max((j for j in range(len(widths)) if not firm[j]), key=lambda j: widths[j], default=None)
         if widest is None or widths[widest] <= LEAST_TEXT_WIDTH:
             break
         widths[widest] -= 1
@@ -128,6 +130,9 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
     for note in table.notes:
         lines.extend(textwrap.wrap(_shown(note), width, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines)
+
+
+_NUMBER = re.compile(r"(?:[+±−-]?[\d.,]+(?:e[+-]?\d+)?(?:\(\d+\))?|–)?")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:

@@ -196,7 +196,8 @@ class Comparison:
                 for d in self.differences
             ),
             (
-                f"lower, upper: {level} band ({self.method}, items)",
+                f"lower, upper: {level} band ({self.method}, items) of each difference alone; test --hypothesis judges "
+                "adjusts for all",
                 *(f"– {reason}" for reason in dict.fromkeys(d.reason for d in self.differences if d.reason)),
             ),
         )

@@ -13,6 +13,7 @@ from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
 from secondorder._statistics._group import SE_KEYS, Estimate, Group
+from secondorder._statistics._kernel import INDEFINITE
 from secondorder._statistics._settings import Covers, Method, Settings
 from secondorder._version import __version__
 from secondorder.errors import InputError
@@ -26,6 +27,9 @@ __all__ = ["Decomposition", "required"]
 
 FEW_ITEMS = 10
 """Below this many items a table says that its bands over items are hardly more than a guess."""
+
+FEW_GROUPS = 3
+"""Up to this many groups print with all their differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +318,17 @@ class Decomposition:
                 + "; ".join(f"{entry['item']} ({entry['reason']})" for entry in group.items_dropped[:3])
                 + (" …" if len(group.items_dropped) > 3 else "")
             )
+        if settings.tau is not None:
+            notes.append(
+                f"> {settings.tau:g}: is the debiased estimate above it (and the plug-in)? No test: see certify"
+            )
+        below = [
+            entry.component for entry in group.estimates if entry.upper < 0 and _never_negative(group, entry.component)
+        ]
+        if below:
+            notes.append(
+                f"{', '.join(below)}: the whole band is below 0, where no true value is: one of the bands that miss"
+            )
         reasons: dict[str, list[str]] = {}
         for entry in group.undefined:
             names = reasons.setdefault(entry.reason, [])
@@ -326,7 +341,10 @@ class Decomposition:
     def __str__(self) -> str:
         parts = [render_table(table) for table in self.tables()]
         if self.comparison is not None:
-            parts.append(render_table(self.comparison.tables()[0]))
+            orderings, differences = self.comparison.tables()
+            parts.append(render_table(orderings))
+            if len(self.groups) <= FEW_GROUPS:
+                parts.append(render_table(differences))
         elif self.comparison_reason is not None:
             parts.append(f"No comparison: {self.comparison_reason}.")
         return "\n\n".join(parts)
@@ -348,6 +366,12 @@ def required(given: Any, place: str) -> Decomposition:
             remedy="decompose the cube first: secondorder.decompose(cube, …)",
         )
     return given
+
+
+def _never_negative(group: Group, component: str) -> bool:
+    """Whether no law can make a component negative: those of the decomposition, under a kernel of negative type."""
+    standard = {known.name for known in standard_components(group.design.names)}
+    return component in standard and INDEFINITE not in group.notes
 
 
 def _above(value: float, tau: float) -> bool | None:

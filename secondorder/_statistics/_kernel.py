@@ -23,7 +23,16 @@ from secondorder.core._kernels import (
 )
 from secondorder.errors import KernelError
 
-__all__ = ["ChosenKernel", "InvalidAs", "check_order", "choose_kernel", "is_number", "kernel", "parse_invalid_as"]
+__all__ = [
+    "INDEFINITE",
+    "ChosenKernel",
+    "InvalidAs",
+    "check_order",
+    "choose_kernel",
+    "is_number",
+    "kernel",
+    "parse_invalid_as",
+]
 
 OTHER = "other_class"
 InvalidAs = Literal["class", "missing", "midpoint"] | tuple[float, float]

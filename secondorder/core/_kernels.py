@@ -194,7 +194,7 @@ def check_kernel(matrix: Matrix, n_classes: int, *, allow_indefinite: bool = Fal
         raise KernelError(
             f"shape {values.shape} for {n_classes} classes",
             place="kernel",
-            remedy=f"give a {n_classes} x {n_classes} matrix in the declared order of the classes",
+            remedy=f"give a {n_classes} x {n_classes} matrix in the order of the cube's classes (⊥ is the last)",
         )
     _check_range(values, "kernel")
     scale = float(values.max(initial=0.0))
