@@ -8,13 +8,14 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+import secondorder as so
 from secondorder._design import Component, Design, standard_components
 from secondorder.core._bounds import Bounds, item_bounds, largest_disagreement, largest_disagreement_of_counts
 from secondorder.core._cells import cells_from_counts
 from secondorder.core._estimates import across_repeats, complete_pairs
 from secondorder.core._kernels import interval_kernel, nominal_kernel, ordinal_kernel
 from secondorder.core._sequential import confidence_sequence, first_crossing, least_items, log_e_process
-from secondorder.errors import UndefinedError
+from secondorder.errors import InputError, UndefinedError
 
 NAMES = ("prompt", "order")
 COMPONENTS = standard_components(NAMES)
@@ -288,3 +289,23 @@ def test_values_outside_the_proven_range_stop_the_audit() -> None:
         confidence_sequence([0.0, np.nan], BOUNDS)
     with pytest.raises(UndefinedError, match="3 values of 2 items"):
         log_e_process([0.0, 0.0, 0.0], 0.02, BOUNDS, "below", n_items=2)
+
+
+def test_a_certificate_says_what_it_is_about() -> None:
+    rows = [
+        {"item": f"{k}", "prompt": p, "run": f"{r}", "verdict": "AB"[(k + r) % 2]}
+        for k in range(12)
+        for p in "pq"
+        for r in range(2)
+    ]
+    cube = so.make_cube(rows, item="item", facets=["prompt"], repeat="run", verdict="verdict", classes=["A", "B"])
+    audit = so.decompose(cube)
+    own = " ".join(str(so.certify(audit, "prompt", 0.1)).split())
+    assert "all 12 items of it" in own
+    assert "says nothing of other items" in own
+    assert "nothing is left to infer" in own
+    # With items still to come there is something to infer; a source is never known.
+    assert "nothing is left" not in str(so.certify(audit, "prompt", 0.1, n_items=20))
+    assert "nothing is left" not in str(so.certify(audit, "prompt", 0.1, target="population"))
+    with pytest.raises(InputError, match="beyond what prompt can reach"):
+        so.certify(audit, "prompt", 5)

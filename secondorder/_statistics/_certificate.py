@@ -20,6 +20,10 @@ from secondorder.errors import InputError, UndefinedError
 __all__ = ["Certificate", "certify", "confidence_sequence"]
 
 Target = Literal["full-audit", "population"]
+KNOWN = (
+    "every item of this audit is known already, so nothing is left to infer for this target: the verdict compares the "
+    "audit's own estimate with the threshold. For other items of the same source: --target population"
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Certificate:
         Fewest items after which "below" can be certified, if every item shows 0.
     lower, upper : float
         Anytime-valid band after all items looked at.
+    audit_items : int or None
+        Items of the whole audit; None for the target ``population``.
     """
 
     component: str
@@ -58,6 +64,17 @@ class Certificate:
     least_items: int | None
     lower: float
     upper: float
+    audit_items: int | None = None
+
+    @property
+    def about(self) -> str:
+        """What the verdict speaks of, in words."""
+        if self.audit_items is None:
+            return "population: the mean over the source that the items were drawn from, one by one"
+        return (
+            f"full-audit: the value that this audit reports (all {self.audit_items} items of it); says nothing of other "
+            "items"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of every field."""
@@ -72,6 +89,7 @@ class Certificate:
         }
         rows = (
             ("verdict", words.get(self.verdict, "open: not decided")),
+            ("about", "source of the items" if self.audit_items is None else f"{self.audit_items} items of this audit"),
             ("target", self.target),
             ("error rate", f"{self.alpha:g}, under optional stopping"),
             ("items looked at", self.n_items),
@@ -79,7 +97,8 @@ class Certificate:
             ("least items for 'below'", "–" if self.least_items is None else self.least_items),
             (f"{level} band, valid at any time", f"[{format_number(self.lower)}, {format_number(self.upper)}]"),
         )
-        return Table(f"Certificate: {self.component} against {self.tau:g}", ("", ""), rows)
+        notes = (self.about, KNOWN) if self.audit_items == self.n_items else (self.about,)
+        return Table(f"Certificate: {self.component} against {self.tau:g}", ("", ""), rows, notes)
 
     def __str__(self) -> str:
         return render_table(self.table())
@@ -110,6 +129,8 @@ def certify(
         Threshold, in the kernel's units.
     alpha : float
     target : {"full-audit", "population"}
+        ``full-audit`` says nothing of other items, and where every item is known it has nothing left to infer: ask for
+        ``population`` then.
     n_items : int, optional
         Items of the whole audit, when the decomposition holds a random part of them. Default: its items.
     seed : int
@@ -126,7 +147,7 @@ def certify(
         calls); for the target
         ``population``, when items are a stratified sample: in no order are they independent draws from one source.
     InputError
-        When `alpha`, `target` or `n_items` makes no sense.
+        When `alpha`, `target` or `n_items` makes no sense, or the component cannot reach `tau`.
 
     Examples
     --------
@@ -153,6 +174,13 @@ def certify(
             remedy="certify one stratum at a time, or the value of the audit (target='full-audit')",
         )
     bounds = _bounds(decomposition, component)
+    if tau > bounds.upper:
+        raise InputError(
+            f"{tau:g} is beyond what {component} can reach, {bounds.upper:.4g}, under the kernel "
+            f"{decomposition.settings.kernel}",
+            place="tau",
+            remedy="below such a threshold every judge is: give a smaller one",
+        )
     order = np.random.Generator(np.random.Philox(seed)).permutation(len(group.items))
     values = group.values[order, j]
     size = (n_items or len(values)) if target == "full-audit" else None
@@ -199,6 +227,7 @@ def sequential_certificate(
         least_items=fewest_items(tau, bounds, alpha=alpha, n_items=n_items),
         lower=float(lower[-1]) if len(lower) else bounds.lower,
         upper=float(upper[-1]) if len(upper) else bounds.upper,
+        audit_items=n_items,
     )
 
 
@@ -279,9 +308,7 @@ def confidence_sequence(
     """
     low, high = bounds
     if not -math.inf < low < high < math.inf:
-        raise InputError(
-            f"({low}, {high}) is no range", place="bounds", remedy="give two numbers, the lower first"
-        )
+        raise InputError(f"({low}, {high}) is no range", place="bounds", remedy="give two numbers, the lower first")
     _check_alpha(alpha)
     band = band_of(values, Bounds(*bounds), alpha=alpha, n_items=n_items)
     return np.stack([band.lower, band.upper], axis=-1)

@@ -29,6 +29,8 @@ def certify(
 ) -> int:
     """Certify that a component is below a threshold. Exit code 1 when it is not, or is not decided.
 
+    Several groups (--by) are certified one by one, each at alpha: nothing is adjusted for their number.
+
     Parameters
     ----------
     source
@@ -40,8 +42,8 @@ def certify(
     alpha
         Largest probability of a false certificate, whenever one stops.
     target
-        full-audit: the value that this audit reports on all of its items. population: the mean over the source that
-        items were drawn from.
+        full-audit: the value that this audit reports on all of its items; nothing of other items. population: the mean
+        over the source that items were drawn from.
     pairs
         Which pairs of calls are compared. Default: complete; in a run, as its audit declared.
     seed
@@ -68,5 +70,11 @@ def certify(
         plain = {"schema": "secondorder.certificates/1", "certificates": entries}
         show_json(plain)
     else:
-        show("\n\n".join(f"{', '.join(by.values())}\n{text}" if by else str(text) for by, text in found))
+        texts = [f"{', '.join(by.values())}\n{text}" if by else str(text) for by, text in found]
+        if len(found) > 1:
+            texts.append(
+                f"{len(found)} groups, each at error rate {alpha:g}; not adjusted for their number (for all together: "
+                f"--alpha {alpha / len(found):.3g})"
+            )
+        show("\n\n".join(texts))
     return 0 if all(certificate.verdict == "below" for _, certificate in found) else 1
