@@ -360,7 +360,8 @@ def test_a_result_prints_and_saves_and_makes_a_section(tmp_path: Path) -> None:
         ({"metric": "euclid"}, "unknown weights"),
         ({"weights": np.ones((2, 2))}, "kernel"),
         ({"level": 1.0}, "between 0 and 1"),
-        ({"draws": -1}, "draws=-1"),
+        ({"draws": -1}, "draws: -1 is not a whole number"),
+        ({"draws": 10**11}, "from 0 to 1,000,000"),
         ({"invalid": "drop"}, "say 'class' or 'missing'"),
     ],
 )

@@ -281,6 +281,7 @@ def test_bad_requests_exit_2_with_one_line(calls: Path, tmp_path: Path, capsys: 
         (["agreement", calls, *ROLES, "--output", calls], "what the command reads"),
         (["agreement", calls, *ROLES, "--human", bad, "--output", bad], "what the command reads"),
         (["aggregate", calls, *ROLES, "--rule", "best"], "rules"),
+        (["aggregate", calls, *ROLES, "--seed", "-1"], "--seed: -1 is not a whole number"),
         (["aggregate", calls, *ROLES, "--where", "run=0", "--calls", "3"], "--calls needs repeats"),
         (["lottery", calls, "--score", "run", "--class-score", "A=1"], "--class-score stands beside --score"),
         (["paraphrase", tmp_path / "none.csv"], "none.csv"),

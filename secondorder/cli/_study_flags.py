@@ -46,6 +46,9 @@ class Bands:
 
     def options(self) -> dict[str, Any]:
         """Arguments of a study."""
+        from secondorder._statistics._checked import whole
+
+        whole(self.seed, "--seed")
         return {"level": self.level, "draws": self.draws, "seed": self.seed}
 
 

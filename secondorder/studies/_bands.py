@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
 from secondorder.studies._disagreement import Array
 
@@ -40,11 +41,10 @@ class Band(NamedTuple):
 
 
 def check_draws(*, level: float, draws: int) -> None:
-    """Refuse a level outside (0, 1) and a negative number of draws."""
+    """Refuse a level outside (0, 1), and numbers of draws that are negative or without end."""
     if not 0 < level < 1:
         raise InputError(f"level={level:g}", place="level", remedy="give a number between 0 and 1, such as 0.95")
-    if draws < 0:
-        raise InputError(f"draws={draws}", place="draws", remedy="give 0 (no bands) or more")
+    whole(draws, "draws", most=MOST_DRAWS, remedy="give 0 (no bands) or more")
 
 
 def _strata_members(n_items: int, strata: NDArray[np.int64] | None) -> list[NDArray[np.int64]]:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._results import Table
+from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.core import benjamini_hochberg
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
@@ -106,8 +107,7 @@ def binary_designs(
     ([[0.75, 1.0], [0.5, 0.25]], [1.0, 1.0])
     """
     check_draws(level=level, draws=draws)
-    if permutations < 0:
-        raise InputError(f"permutations={permutations}", place="permutations", remedy="give 0 or more")
+    whole(permutations, "permutations", most=MOST_DRAWS)
     grid = make_binary_grid(data, factors=factors, accept=accept, gold=gold, by=by, incomplete=incomplete)
     choices = _choices(grid, reference or {})
     columns = np.concatenate(

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._results import Table
+from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.core import benjamini_hochberg
-from secondorder.errors import InputError
 from secondorder.studies._design_errors import error_columns, read_errors
 from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._design_grid import Grid, make_grid
@@ -93,8 +93,7 @@ def factor_effects(
     >>> found["size"].estimate.to_numpy().tolist(), found["direction"].estimate.to_numpy().tolist()
     ([2.0, 0.25], [1.0, 0.0])
     """
-    if permutations < 0:
-        raise InputError(f"permutations={permutations}", place="permutations", remedy="give 0 or more")
+    whole(permutations, "permutations", most=MOST_DRAWS)
     grid = make_grid(
         data,
         factors=factors,

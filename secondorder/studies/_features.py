@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
+from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
 from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._disagreement import Array
@@ -83,8 +84,9 @@ def feature_effects(
     (0.928, 0.25, 0.1)
     """
     y, table, families = _checked(outcomes, features, family)
-    if permutations < 1 or not 0 < level < 1:
-        raise InputError(f"permutations={permutations}, level={level:g}", place="feature_effects")
+    whole(permutations, "permutations", least=1, most=MOST_DRAWS)
+    if not 0 < level < 1:
+        raise InputError(f"level={level:g}", place="level", remedy="give a number between 0 and 1, such as 0.95")
     orders = _orders(families, permutations, seed)
     names = list(table)
     effects = [_effect(y, table[name], families, orders) for name in names]

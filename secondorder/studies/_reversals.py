@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
 from secondorder._schema import PROMPT, REPEAT
-from secondorder.errors import CubeError, InputError
+from secondorder._statistics._checked import MOST_DRAWS, whole
+from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, item_draws
 from secondorder.studies._call_noise import noise_reversals
 from secondorder.studies._disagreement import Array
@@ -121,8 +122,7 @@ def rank_reversals(
     (1.0, [[1.0, 2.0], [2.0, 1.0]])
     """
     check_draws(level=level, draws=draws)
-    if splits < 1:
-        raise InputError(f"splits={splits}", place="splits", remedy="give 1 or more")
+    whole(splits, "splits", least=1, most=MOST_DRAWS)
     rows = score_rows(data, prompt=prompt, by=by, system=system, match=match, scores=scores, valid=valid, repeat=repeat)
     if len(rows.systems) < 2 or len(rows.prompts) < 2:
         raise CubeError(
