@@ -85,7 +85,7 @@ def test_a_good_judge_passes_and_nothing_is_written(tmp_path):
         "time",
     }
     assert seen(checkup, "seeds") == "same seed, same text: a call can be made again"
-    assert seen(checkup, "logprobs") == "no"
+    assert seen(checkup, "logprobs") == "not offered"
     assert "192 calls" in seen(checkup, "cost")
 
 
@@ -194,10 +194,10 @@ def test_logprobs_are_seen_where_they_come_and_where_they_are_refused(tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(JudgeServer, "_complete", with_logprobs)
         with examined(tmp_path / "yes") as (checkup, _, _):
-            assert seen(checkup, "logprobs") == "yes"
+            assert seen(checkup, "logprobs") == "offered"
     with examined(tmp_path / "no", Fault(kind="status", status=400, contains='"logprobs"')) as (checkup, server, spec):
         assert not {call.request_sha256 for call in plan_audit(spec).calls} & set(server.served)
-        assert seen(checkup, "logprobs") == "no"
+        assert seen(checkup, "logprobs") == "not offered"
         assert checkup.sent == len(server.served) == 5
         assert not checkup.problems
 

@@ -119,3 +119,11 @@ def test_a_page_shows_what_would_hide() -> None:
     assert "x\\x1b[2J" in page
     assert "y\\u202e" in page
     assert "\\x9b" in page
+
+
+def test_numbers_with_their_errors_are_never_cut():
+    row = ("a name that is long enough to be cut somewhere", "0.000224(12)", "-0.0000566(120)", "–", "1,234.5")
+    table = Table("", ("factor", "bias", "empirical_se", "mse_ratio", "calls"), (row, row))
+    last = render_table(table, width=50).splitlines()[-1]
+    assert last.split()[-4:] == list(row[1:])
+    assert "…" in last

@@ -271,7 +271,7 @@ def _parser(name: str, spec: AuditSpec, call: Call, probe: Probe) -> list[Findin
 
 
 def _logprobs(name: str, probe: Probe) -> Finding:
-    seen = {True: "yes", False: "no", None: "this kind of endpoint is not asked"}[probe.logprobs]
+    seen = {True: "offered", False: "not offered", None: "this kind of endpoint is not asked"}[probe.logprobs]
     return Finding(name, "logprobs", "ok", seen)
 
 

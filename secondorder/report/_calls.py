@@ -37,7 +37,7 @@ def outcomes_section(tree: xr.DataTree) -> Section | None:
     if answers:
         shown = tuple((entry["judge"], entry["outcome"], entry["text"] or "(nothing)") for entry in answers)
         tables.append(Table("In their own words: the first answers that differ", ("judge", "outcome", "text"), shown))
-    return Section("Outcomes of the planned calls", text, tuple(tables))
+    return Section("Outcomes of the calls", text, tuple(tables))
 
 
 def gold_section(tree: xr.DataTree) -> Section | None:
@@ -130,7 +130,7 @@ def integrity_section(tree: xr.DataTree) -> Section | None:
     duplicates = json.loads(tree["/provenance"].attrs.get("duplicates", "null"))
     if duplicates is not None:
         spread = ("",) * (len(parts) - 1)
-        rows.append(("responses identical to the byte, all judges", duplicates["body"], *spread))
+        rows.append(("whole responses (ids, times and all) identical to the byte, all judges", duplicates["body"], *spread))
         rows.append(("of them inside one cell", duplicates["body_inside_cell"], *spread))
     if "drift" in data:
         rows.append(("drift: class, change over the run ± SE", *(_drift(row) for _, row in parts)))

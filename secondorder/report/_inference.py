@@ -61,7 +61,7 @@ def errors_section(tree: xr.DataTree) -> Section | None:
 def _banded(at: xr.Dataset) -> str:
     if at.se.isnull():
         return "–"
-    return f"±{number(at.se)}\n[{number(at.lower)}, {number(at.upper)}]"
+    return f"SE {number(at.se)}\n[{number(at.lower)}, {number(at.upper)}]"
 
 
 def tests_section(tree: xr.DataTree) -> Section | None:
