@@ -351,3 +351,9 @@ def test_failure_rate_passes_other_errors_on() -> None:
     # Exact limit of 0 of 100 at confidence .99, two-sided: 1 - .005 ** (1 / 100).
     assert math.isclose(found.upper, 1 - 0.005**0.01)
     assert str(found).startswith("0 of 100 runs failed: rate 0, between 0 and 0.05")
+
+
+@pytest.mark.parametrize("law", [[["1/2", "1/2"], ["4/5", "3/10"]], [["3/2", "-1/2"], ["1/2", "1/2"]]])
+def test_an_experiment_needs_laws_that_are_laws(law: Any) -> None:
+    with pytest.raises(InputError, match="negative probability"):
+        Experiment(exact_design({"prompt": 2}), law, [[0, 1], [1, 0]], 2)

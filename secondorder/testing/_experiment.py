@@ -60,6 +60,15 @@ class Experiment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "law", as_fractions(self.law))
         object.__setattr__(self, "kernel", as_fractions(self.kernel))
+        mass = self.law.sum(-1).ravel()
+        cells = zip(mass, self.law.reshape(mass.size, -1), strict=True)
+        wrong = [total for total, law in cells if total != 1 or min(law) < 0]
+        if wrong:
+            raise InputError(
+                f"a law sums to {wrong[0]} or has a negative probability",
+                place="experiment",
+                remedy='give exact probabilities that sum to 1, such as "1/3"',
+            )
         random = {
             name for name, kind in zip(self.design.names, self.design.populations, strict=True) if kind is not None
         }
