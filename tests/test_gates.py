@@ -190,6 +190,12 @@ def test_any_classifier_and_soft_verdicts() -> None:
     gate = fit_gate(cube, signals=("soft", "hard"), classifier=forest)
     with pytest.raises(InputError, match="RandomForestClassifier cannot be written"):
         gate.save("gate.json")
+    for wrong, words in (
+        ({"folds": 0}, "folds: 0 is not a whole number >= 2"),
+        ({"threshold": np.nan}, "no probability"),
+    ):
+        with pytest.raises(InputError, match=words):
+            evaluate_gate(cube, signals=("soft", "hard"), draws=0, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no signal 'length'"):
         fit_gate(cube, signals=("length",))
     with pytest.raises(InputError, match="all 200 cases are stable"):

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._schema import ITEM, PROMPT
+from secondorder._statistics._checked import whole
 from secondorder.errors import InputError
 from secondorder.studies._disagreement import Array
 from secondorder.studies._gate import Gate
@@ -103,6 +104,7 @@ def fit_gate(
             place="fit_gate",
             remedy="a gate needs cases of both kinds",
         )
+    _check_threshold(threshold)
     if threshold is None:
         threshold = _chosen_threshold(cases, np.arange(len(cases.item)), classifier, seed)
     return fit_cases(
@@ -189,6 +191,8 @@ def out_of_fold(
 
     Without a threshold each gate takes the best one of its own training cases, found out of fold among these.
     """
+    _check_threshold(threshold)
+    whole(folds, "folds", least=2)
     masks = folds_of(cases, rows, by_group=by_group, folds=folds, seed=seed)
     if len(masks) < 2:
         raise InputError("one fold", place="split", remedy="give two items or data sets, or more")
@@ -200,6 +204,11 @@ def out_of_fold(
         held: Mapping[str, NDArray[Any]] = {name: column[rows[test]] for name, column in cases.values.items()}
         probability[test], limit[test] = gate.probability(held), cut
     return OutOfFold(probability, limit, len(masks))
+
+
+def _check_threshold(threshold: float | None) -> None:
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InputError(f"{threshold} is no probability", place="threshold", remedy="give a number from 0 to 1")
 
 
 def _chosen_threshold(cases: Cases, rows: NDArray[np.int64], classifier: Any, seed: int) -> float:
