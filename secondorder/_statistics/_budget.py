@@ -202,12 +202,15 @@ class Budget:
         found = []
         if self.plans:
             named = [] if self.facet is None else [self.facet]
-            columns = ("goal", "items", *named, "repeats", "calls", "component", "SE", "plug-in inflation")
+            columns = ("goal", "items", *named, "cells", "repeats", "calls", "component", "SE", "plug-in inflation")
             rows = tuple(
-                (p.goal, p.items, *([p.levels] if named else []), p.repeats, p.calls, p.component, p.se, p.inflation)
+                (
+                    *(p.goal, p.items, *([p.levels] if named else [])),
+                    *(self.calls(1, 1, p.levels), p.repeats, p.calls, p.component, p.se, p.inflation),
+                )
                 for p in self.plans
             )
-            found.append(Table("Designs", columns, rows, self.notes))
+            found.append(Table("Designs", columns, rows, (self._meaning, *self.notes)))
         grid = self.to_dataset()
         shown = [r for r in SHOWN_REPEATS if r in grid["repeats"].values]
         # With designs asked for, the grid of what they are about; without, everything.
@@ -221,9 +224,16 @@ class Budget:
                     rows_of.append((*(() if k is None else (k,)), int(n), *values))
             first = () if self.facet is None else (self.facet,)
             heads = (*first, "items", *(f"R = {r}" for r in shown))
-            notes = self.notes if not self.plans and name == self.components[-1] else ()
+            notes = (self._meaning, *self.notes) if not self.plans and name == self.components[-1] else ()
             found.append(Table(f"SE of {name}", heads, tuple(rows_of), notes))
         return tuple(found)
+
+    @property
+    def _meaning(self) -> str:
+        drawn = (
+            "other items and their calls" if self.facet is None else f"other items, levels of {self.facet} and calls"
+        )
+        return f"calls = items x cells x repeats, for one judge; cells: combinations of levels; SE covers {drawn}"
 
     def _shown_sizes(self) -> list[int | None]:
         if self.facet is None:

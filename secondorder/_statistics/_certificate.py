@@ -72,8 +72,8 @@ class Certificate:
         if self.audit_items is None:
             return "population: the mean over the source that the items were drawn from, one by one"
         return (
-            f"full-audit: the value that this audit reports (all {self.audit_items} items of it); says nothing of other "
-            "items"
+            f"full-audit: the value that this audit reports (all {self.audit_items} items of it); says nothing of "
+            "other items"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,12 +12,27 @@ from numpy.typing import NDArray
 from secondorder._statistics._group import Group
 from secondorder.errors import InputError
 
-__all__ = ["differing_declarations", "label_of", "refuse_other_declarations", "shared_strata", "told_apart"]
+__all__ = [
+    "differing_declarations",
+    "label_of",
+    "one_of_groups",
+    "refuse_other_declarations",
+    "shared_strata",
+    "told_apart",
+]
 
 
 def label_of(by: Mapping[str, str]) -> str:
     """What a group is called in a table."""
     return ", ".join(by.values()) if by else "all"
+
+
+def one_of_groups(groups: Sequence[Group]) -> str:
+    """How a caller gets to one of several groups, with labels that exist."""
+    by = groups[0].by
+    flags = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in by.items())
+    labels = ", ".join(f"{name}={value!r}" for name, value in by.items())
+    return f"keep one, such as {flags} of a table; in Python cube.sel({labels}) or decomposition.select({labels})"
 
 
 def told_apart(groups: Sequence[Group]) -> list[Group]:

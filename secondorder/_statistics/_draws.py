@@ -11,6 +11,7 @@ import xarray as xr
 from secondorder._design import Facet
 from secondorder._labels._results import Table
 from secondorder._statistics._checked import MOST_DRAWS, finite, whole
+from secondorder._statistics._comparable import one_of_groups
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
@@ -22,6 +23,11 @@ __all__ = ["bootstrap", "draws_table", "posterior"]
 
 FACTS = ("sampling", "model", "mass", "shape", "rate", "seed")
 
+BIASED = (
+    "frequentist bias: with few repeats these limits miss the truth more often than they say (up where there is no "
+    "effect, down where effects are large); not a replacement of the debiased estimate and its band; items at hand are "
+    "fixed"
+)
 LEAST, MOST = 1e-6, 1e6
 """Of every parameter of the prior."""
 
@@ -102,6 +108,7 @@ def posterior(
     DataTree
         ``/posterior`` with dims (chain, draw, component): ``component`` macroaverages over the items at hand; with
         `keep_items` also ``item_value`` and ``concentration``. ArviZ summaries and plots read it.
+        ``/constant_data`` holds the debiased estimates that the draws stand beside.
 
     Raises
     ------
@@ -150,12 +157,17 @@ def posterior(
         dims |= {"item_value": ["item", "component"], "concentration": ["item"]}
         coords["item"] = list(group.items)
     note = {"model": "Dirichlet-multinomial laws per item", "seed": seed, **chosen._asdict()}
-    return _tree(variables, dims, coords, note)
+    tree = _tree(variables, dims, coords, note)
+    # Not draws: what the draws stand beside.
+    values = [estimate.estimate for estimate in group.estimates]
+    tree["constant_data"] = xr.Dataset({"debiased": ("component", values)}, coords={"component": coords["component"]})
+    return tree
 
 
 def draws_table(tree: xr.DataTree) -> Table:
-    """Mean, standard deviation and central 95 % of every component's draws."""
+    """Mean, standard deviation and central 95 % of every component's draws; beside a posterior, the estimates."""
     data = tree["posterior"].to_dataset()
+    beside = tree["constant_data"].debiased if "constant_data" in tree.children else None
     rows = []
     shown = [name for name in ("value", "debiased", "plugin") if name in data]
     for variable in shown:
@@ -163,15 +175,18 @@ def draws_table(tree: xr.DataTree) -> Table:
             values = data[variable].sel(component=component).values
             low, high = np.quantile(values, (0.025, 0.975))
             label = component if len(shown) == 1 else f"{component}, {variable}"
-            rows.append((label, float(values.mean()), float(values.std(ddof=1)), float(low), float(high)))
+            own = () if beside is None else (float(beside.sel(component=component)),)
+            rows.append((label, *own, float(values.mean()), float(values.std(ddof=1)), float(low), float(high)))
     facts = ", ".join(f"{name} {value}" for name, value in tree["posterior"].attrs.items() if name in FACTS)
-    return Table("", ("component", "mean", "sd", "2.5%", "97.5%"), tuple(rows), (facts,))
+    if beside is None:
+        return Table("", ("component", "mean", "sd", "2.5%", "97.5%"), tuple(rows), (facts,))
+    return Table("", ("component", "debiased", "mean", "sd", "2.5%", "97.5%"), tuple(rows), (facts, BIASED))
 
 
 def _one_group(decomposition: Decomposition) -> Group:
     if len(decomposition.groups) != 1:
         raise InputError(
-            f"there are {len(decomposition.groups)} groups", place="draws", remedy="select one judge first"
+            f"there are {len(decomposition.groups)} groups", place="draws", remedy=one_of_groups(decomposition.groups)
         )
     return decomposition.groups[0]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from secondorder._design import Component, Design
 from secondorder._statistics._budget import Budget, Plan
 from secondorder._statistics._checked import finite, whole
+from secondorder._statistics._comparable import one_of_groups
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._errors import item_call_variance
@@ -87,7 +88,7 @@ def budget(
     UndefinedError
         When the pilot has fewer than four calls in a cell, where call variance has no unbiased estimate.
     InputError
-        When nothing can reach what is asked.
+        When nothing can reach what is asked, or `se` or `power` is not a mapping.
 
     Examples
     --------
@@ -128,6 +129,13 @@ def _check_goals(
     alpha: float,
 ) -> None:
     """Refuse goals that no design can have, before the pilot is looked at."""
+    for place, goals, example in (("--se", se, "0.01"), ("--power", power, "(0.02, 0.8)")):
+        if not isinstance(goals, Mapping):
+            raise InputError(
+                f"{goals!r} names no component",
+                place=place,
+                remedy=f'give a mapping from components to what is wanted, such as {{"call": {example}}}',
+            )
     whole(least_items, "--least-items", least=2, remedy="ask for two items or more")
     if calls is not None:
         whole(calls, "--calls", least=1, most=MOST_CALLS)
@@ -137,7 +145,13 @@ def _check_goals(
         raise InputError(f"{alpha} is not between 0 and 1", place="--alpha", remedy="say for instance 0.05")
     for name, wanted in se.items():
         finite(wanted, f"--se {name}", positive=True)
-    for name, (effect, chance) in power.items():
+    for name, goal in power.items():
+        try:
+            effect, chance = goal
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{goal!r} is not an effect and a power", place=f"--power {name}", remedy="give (0.02, 0.8)"
+            ) from None
         if not (0 < effect < math.inf and alpha < chance < 1):
             raise InputError(
                 f"power {chance:g} at an effect of {effect:g} and level {alpha:g}",
@@ -198,7 +212,7 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
         raise InputError(
             f"the pilot has {len(result.groups)} groups",
             place="budget",
-            remedy="select one: --where COL=VALUE, or decomposition.select(…)",
+            remedy=one_of_groups(result.groups),
         )
     group: Group = result.groups[0]
     random = _random_facet(group.design, group.settings.pairs)

@@ -32,6 +32,8 @@ def budget(
 ) -> int:
     """Plan items, repeats and levels of a random facet from a pilot with four or more calls in every cell.
 
+    Calls are items x cells x repeats, for one judge; standard errors cover other items and their calls.
+
     Parameters
     ----------
     source
@@ -61,12 +63,14 @@ def budget(
     outputs = check_outputs([] if output is None else [output], [".svg"], [source])
     from secondorder._statistics._planning import budget as plan
 
-    wanted = {name: _number(value, "--se") for name, value in _pairs(se or [], "--se").items()}
+    # A component that exists: the first facet, where the table's flags name one, else call noise.
+    named = (columns.facet or columns.random or ["call"])[0]
+    wanted = {name: _number(value, "--se") for name, value in _pairs(se or [], "--se", f"{named}=0.01").items()}
     chances = {}
-    for name, value in _pairs(power or [], "--power").items():
+    for name, value in _pairs(power or [], "--power", f"{named}=0.02,0.8").items():
         effect, comma, chance = value.partition(",")
         if not comma:
-            raise InputError(f"{value!r} is not EFFECT,POWER", place="--power", remedy="write prompt=0.02,0.8")
+            raise InputError(f"{value!r} is not EFFECT,POWER", place="--power", remedy=f"write {name}=0.02,0.8")
         chances[name] = (_number(effect, "--power"), _number(chance, "--power"))
     cube = columns.open(source)
     result = plan(
@@ -86,12 +90,12 @@ def budget(
     return 0
 
 
-def _pairs(texts: list[str], flag: str) -> dict[str, str]:
+def _pairs(texts: list[str], flag: str, example: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise InputError(f"{text!r} is not COMPONENT=VALUE", place=flag, remedy=f"write {flag} prompt=…")
+            raise InputError(f"{text!r} is not COMPONENT=VALUE", place=flag, remedy=f"write {flag} {example}")
         if name in found:
             raise InputError(f"{name!r} is given twice", place=flag, remedy="give it once, or plan twice")
         found[name] = value
