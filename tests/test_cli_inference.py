@@ -193,3 +193,27 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
         code, out, _ = run(capsys, name, "--help")
         assert code == 0
         assert "INPUT" in out
+
+
+def test_what_stands_beside_a_posterior_and_a_plan(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys, "posterior", table, *COLUMNS, "--where", "judge=kestrel", "--draws", 40, "--tune", 20, "--chains", 2
+    )
+    assert code == 0
+    assert "debiased" in out.splitlines()[0]
+    assert "frequentist bias" in out
+    assert f"{so.decompose(one_judge(table))['prompt'].estimate:.4f}" in out
+    code, out, _ = run(capsys, "budget", table, *COLUMNS, "--where", "judge=kestrel", "--calls", 720)
+    assert code == 0
+    assert "cells" in out.splitlines()[1]
+    assert "SE covers other items and their calls" in " ".join(out.split())
+    for command in (["posterior"], ["budget", "--calls", 720]):
+        code, _, err = run(capsys, command[0], table, *COLUMNS, "--by", "judge", *command[1:])
+        assert code == 2
+        assert "--where judge=kestrel" in err
+    _, _, err = run(capsys, "budget", table, *COLUMNS, "--where", "judge=kestrel", "--se", ".01")
+    assert "write --se prompt=0.01" in err
+    with pytest.raises(so.errors.InputError, match=r"0\.01 names no component"):
+        so.budget(one_judge(table), se=0.01)  # type: ignore[arg-type]
+    with pytest.raises(so.errors.InputError, match="not an effect and a power"):
+        so.budget(one_judge(table), power={"prompt": 0.02})  # type: ignore[dict-item]

@@ -24,8 +24,8 @@ __all__ = ["bootstrap", "draws_table", "posterior"]
 FACTS = ("sampling", "model", "mass", "shape", "rate", "seed")
 
 BIASED = (
-    "frequentist bias: with few repeats these limits miss the truth more often than they say (up where there is no "
-    "effect, down where effects are large); not a replacement of the debiased estimate and its band; items at hand are "
+    "frequentist bias: unless laws follow this prior, the limits can miss the truth nearly always (small effects come "
+    "out too large, call noise too small); not a replacement of the debiased estimate and its band; items at hand are "
     "fixed"
 )
 LEAST, MOST = 1e-6, 1e6
@@ -159,8 +159,8 @@ def posterior(
     note = {"model": "Dirichlet-multinomial laws per item", "seed": seed, **chosen._asdict()}
     tree = _tree(variables, dims, coords, note)
     # Not draws: what the draws stand beside.
-    values = [estimate.estimate for estimate in group.estimates]
-    tree["constant_data"] = xr.Dataset({"debiased": ("component", values)}, coords={"component": coords["component"]})
+    own = [estimate.estimate for estimate in group.estimates]
+    tree["constant_data"] = xr.Dataset({"debiased": ("component", own)}, coords={"component": coords["component"]})
     return tree
 
 
