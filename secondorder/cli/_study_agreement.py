@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, show
+from secondorder.cli._study_roles import Roles, roles_of
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def agreement(
     *,
     columns: Columns = Columns(),  # noqa: B008  (frozen)
     raters: Texts = None,
+    order: Flag = None,
     group: Texts = None,
     coefficient: Texts = None,
     metric: Annotated[Literal["nominal", "ordinal", "interval", "ratio"], Parameter(group=STUDY)] = "nominal",
@@ -55,9 +57,12 @@ def agreement(
     source
         A table of verdicts, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
     raters
-        Dimension whose levels are compared; several make composite raters. Default: prompt, or the first facet.
+        Dimension whose levels are compared; several make composite raters. Default: the facet called prompt,
+        or the first facet (not order).
+    order
+        Dimension of the two orders of the candidates, for position bias. Default: the facet called order.
     group
-        Dimension or item coordinate: one set of numbers for each level. Default: judge.
+        Dimension or item coordinate: one set of numbers for each level. Default: what --by names, or judge.
     coefficient
         overlap, cohen, fleiss, krippendorff, gwet or scott. Default: all.
     metric
@@ -85,10 +90,13 @@ def agreement(
 
     paths = shown.paths(source, human)
     cube = columns.open(source)
-    dims = [str(dim) for dim in cube["verdict"].dims if dim not in ("item", "repeat")]
-    compared = raters or _default_raters(dims)
+    roles = roles_of(cube, order=order)
+    compared = raters or _default_raters(roles)
     options: dict[str, Any] = {"by": group, **bands.options()}
     scores = _scores(class_score)
+    repeated = cube.sizes.get("repeat", 1) > 1
+    if human is not None and (not repeated or len(compared) > 1 or compared[0] in ("repeat", roles.judge)):
+        raise InputError("--human needs repeats and one facet as raters", place=source, remedy="leave it out")
     results = [
         studies.agreement(
             cube,
@@ -101,25 +109,25 @@ def agreement(
             **options,
         )
     ]
-    repeated = cube.sizes.get("repeat", 1) > 1
-    if repeated and len(compared) == 1 and compared[0] not in ("repeat", "judge"):
+    if repeated and len(compared) == 1 and compared[0] != "repeat":
         aware: dict[str, Any] = {"facet": compared[0], "weights": weights or WEIGHTS_OF[metric]}
         aware |= {"invalid": invalid_as, "incomplete": incomplete, "scores": scores, **options}
         results.append(studies.repeat_agreement(cube, **aware))
         if human is not None:
             results.append(studies.degradation_ratio(results[-1], _of_people(human, aware)))
-    elif human is not None:
-        raise InputError("--human needs repeats and one facet as raters", place=source, remedy="leave it out")
-    if cube.sizes.get("order") == 2 and "order" not in compared:
+    if roles.order is not None and cube.sizes[roles.order] == 2 and roles.order not in compared:
         said = pairs_of(first, "--first", "ORDER=CLASS") or None
         try:
-            results.append(studies.position_bias(cube, first=said, **options))
+            results.append(studies.position_bias(cube, order=roles.order, first=said, **options))
         except CubeError as error:
             if first:
                 raise
             print(f"note: position bias is left out: {error}", file=sys.stderr)
     elif first:
-        raise InputError("--first needs a facet `order` with two levels", place=source, remedy="leave it out")
+        remedy = "name it with --order, or leave --first out"
+        raise InputError("--first needs a facet `order` with two levels", place=source, remedy=remedy)
+    elif order:
+        raise InputError(f"{order!r} is a rater, or has not two levels", place="--order", remedy="name another facet")
     if length is not None:
         held = control or ()
         results.append(studies.verbosity_bias(cube, length=length, controls=held, scores=scores, **options))
@@ -135,11 +143,10 @@ def _scores(given: list[str] | None) -> dict[str, float] | None:
         raise InputError(str(error), place="--class-score", remedy="write CLASS=NUMBER, such as tie=0.5") from None
 
 
-def _default_raters(dims: list[str]) -> list[str]:
-    for name in ("prompt", *(dim for dim in dims if dim not in ("judge", "order")), *dims):
-        if name in dims:
-            return [name]
-    raise InputError("there is nothing to compare", place="--raters", remedy="name a facet, or --raters repeat")
+def _default_raters(roles: Roles) -> list[str]:
+    if roles.compared is None:
+        raise InputError("there is nothing to compare", place="--raters", remedy="name a facet, or --raters repeat")
+    return [roles.compared]
 
 
 def _of_people(path: Path, options: dict[str, Any]) -> StudyResult:
@@ -155,7 +162,7 @@ def lottery(
     *,
     columns: Columns = Columns(),  # noqa: B008
     score: Flag = None,
-    prompt: Annotated[str, Parameter(group=STUDY)] = "prompt",
+    prompt: Flag = None,
     group: Texts = None,
     system: Flag = None,
     match: Flag = None,
@@ -184,9 +191,9 @@ def lottery(
     score
         Column of a score that is no class: a mean of calls, a 0-100 scale, a metric.
     prompt
-        Dimension of the wordings.
+        Dimension of the wordings. Default: the facet called prompt, or the first facet (not order or --system).
     group
-        Dimension or item coordinate: one study for each level. Default: judge.
+        Dimension or item coordinate: one study for each level. Default: what --by names, or judge.
     system
         Dimension or item coordinate (--coord) of the systems whose answers are scored.
     match
@@ -214,19 +221,20 @@ def lottery(
     paths = shown.paths(source, similarity, features, outcomes)
     results: list[StudyResult] = []
     data: xr.Dataset | None = None
-    options: dict[str, Any] = {"prompt": prompt, "by": group, "incomplete": incomplete, **bands.options()}
+    options: dict[str, Any] = {"by": group, "incomplete": incomplete, **bands.options()}
     options["scores"] = _scores(class_score)
     if score and class_score:
         raise InputError("--class-score stands beside --score", place=source, remedy="it belongs to --verdict")
     options["valid"] = None if valid is None else pair_of(valid, "--valid")
     if score or columns.item or Path(source).suffix in (".nc", ".zarr", ".toml") or Path(source).is_dir():
         data = open_data(source, columns, score)
+        options["prompt"] = _wordings(roles_of(data, prompt=prompt, taken=system), source)
         if "gold" in data.variables:
             results.append(studies.prompt_winners(data, system=system, match=match, **options))
         if system is not None:
             results.append(studies.rank_reversals(data, system=system, match=match, splits=splits, **options))
         if similarity is not None:
-            asked: dict[str, Any] = {"prompt": prompt, "by": group, **bands.options()}
+            asked: dict[str, Any] = {"prompt": options["prompt"], "by": group, **bands.options()}
             results.append(studies.similarity_stability(data, _similarity(similarity), **asked))
     if (features is None) != (outcomes is None):
         raise InputError("--features and --outcomes belong together", place=source, remedy="give both")
@@ -238,6 +246,16 @@ def lottery(
         )
     show("lottery", source, results, shown, paths, seed=bands.seed)
     return 0
+
+
+def _wordings(roles: Roles, source: str) -> str:
+    if roles.prompt is None:
+        raise InputError(
+            "it has no dimension of wordings",
+            place=source,
+            remedy="declare it (--facet COL), or name it (--prompt COL)",
+        )
+    return roles.prompt
 
 
 def _similarity(path: Path) -> dict[tuple[str, str], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,8 @@ def _scores(source: str, columns: Columns, score: str) -> xr.Dataset:
     data = make_scores(
         frame, item=key, score=score, facets=facets, repeat=columns.repeat, gold=columns.gold, coords=coords
     )
+    # As in a cube: what is neither facet, item nor repeat is a group.
+    data.attrs["facets"] = json.dumps({name: {} for name in columns.facet or ()})
     return data.rename({columns.stratum: "stratum"}) if columns.stratum and columns.stratum != "stratum" else data
 
 

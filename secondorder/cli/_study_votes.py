@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from secondorder._schema import JUDGE, PROMPT
 from secondorder.cli._columns import Columns, Source
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, show
+from secondorder.cli._study_roles import Roles, roles_of
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ def aggregate(
     *,
     columns: Columns = Columns(),  # noqa: B008  (frozen)
     voters: Texts = None,
+    judge: Flag = None,
+    prompt: Flag = None,
     rule: Texts = None,
     ties: Ties = "abstain",
     default: Flag = None,
@@ -51,7 +55,11 @@ def aggregate(
     source
         A table of verdicts, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
     voters
-        Dimension whose verdicts are votes; several make composite voters. Default: prompt, or the first facet.
+        Dimension whose verdicts are votes; several make composite voters. Default: that of --prompt.
+    judge
+        Dimension of the judges. Default: the one called judge, or what --by names.
+    prompt
+        Dimension of the wordings. Default: the facet called prompt, or the first facet (not order).
     rule
         single, plurality, majority, mean, median, dawid_skene or weighted. Default: all that fit.
     ties
@@ -59,7 +67,7 @@ def aggregate(
     default
         The voter that would be asked alone. Default: the first.
     group
-        Dimension or item coordinate: one set of numbers for each level. Default: judge.
+        Dimension or item coordinate: one set of numbers for each level. Default: what --by names, or judge.
     order
         Votes come in the declared order, or in any (exact averages).
     calls
@@ -75,16 +83,17 @@ def aggregate(
 
     paths = shown.paths(source)
     cube = columns.open(source)
-    asked = voters or _default_voters(cube)
+    roles = roles_of(cube, judge=judge, prompt=prompt)
+    asked = voters or [_default_voters(roles)]
     options: dict[str, Any] = {"by": group, "invalid": invalid_as, **bands.options()}
     results = [
         studies.aggregate(cube, voters=asked, rules=rule, ties=ties, default=default, **options),
         studies.convergence(cube, voters=asked, default=default, order=order, **options),
     ]
     if cube.sizes.get("repeat", 1) > 1:
-        results.append(
-            studies.match_budget(cube, calls=calls or (1, 3, 5), rule=budget_rule, incomplete=incomplete, **options)
-        )
+        options |= {"judge": roles.judge or JUDGE, "prompt": roles.prompt or PROMPT}
+        options |= {"calls": calls or (1, 3, 5), "rule": budget_rule, "incomplete": incomplete}
+        results.append(studies.match_budget(cube, **options))
     elif calls:
         raise InputError("--calls needs repeats", place=source, remedy="leave it out, or give a table with repeats")
     show("aggregate", source, results, shown, paths, seed=bands.seed)
@@ -121,7 +130,7 @@ def gate(
     source
         A table of verdicts, a cube, the folder of a run or its audit.toml, or - for CSV on stdin.
     voters
-        Dimension of the voters. Default: prompt, or the first facet.
+        Dimension of the voters. Default: the facet called prompt, or the first facet (not order).
     first
         The voter that is always asked. Default: the first.
     signal
@@ -153,7 +162,7 @@ def gate(
     cube = columns.open(source)
     signals = signal or ["verdict"]
     options: dict[str, Any] = {
-        "voters": voters or _default_voters(cube)[0],
+        "voters": voters or _default_voters(roles_of(cube)),
         "first": first,
         "signals": tuple(name for name in signals if not _of_items(name, cube)),
         "features": _features(source, features, [name for name in signals if _of_items(name, cube)]),
@@ -170,12 +179,10 @@ def gate(
     return 0
 
 
-def _default_voters(cube: xr.Dataset) -> list[str]:
-    dims = [str(dim) for dim in cube["verdict"].dims if dim not in ("item", "repeat")]
-    for name in ("prompt", *(dim for dim in dims if dim not in ("judge", "order")), *dims):
-        if name in dims:
-            return [name]
-    raise InputError("there are no voters", place="--voters", remedy="name a facet, or --voters repeat")
+def _default_voters(roles: Roles) -> str:
+    if roles.compared is None:
+        raise InputError("there are no voters", place="--voters", remedy="name a facet, or --voters repeat")
+    return roles.compared
 
 
 def _of_items(name: str, cube: xr.Dataset) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
+from secondorder._labels._results import Table
 from secondorder._schema import BOTTOM, ITEM, PROMPT
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, item_draws, resampled_sums
@@ -142,7 +144,15 @@ def aggregate(
     return StudyResult(
         f"Aggregation of {len(panel.voters)} votes: {' × '.join(as_names(voters))}",
         found,
-        (wide_table("", found, by=grouping, labels=LABELS, banded=["accuracy", *kinds], notes=_counts(found, panel)),),
+        (
+            _marked(
+                wide_table(
+                    "", found, by=grouping, labels=LABELS, banded=["accuracy", *kinds], notes=_counts(found, panel)
+                ),
+                [one.settled for row in decided for one in row],
+                len(grouping) - 1,
+            ),
+        ),
         _notes(panel, names, decided, ties),
         drawn,
         (figure,),
@@ -188,6 +198,15 @@ def _values(one: Decided, panel: Panel, numbers: Array) -> list[Value]:
     ]
 
 
+def _marked(table: Table, settled: Sequence[bool], at: int) -> Table:
+    """The table with the rules whose fit did not converge told apart, in their own rows."""
+    rows = [
+        row if there else (*row[:at], f"{row[at]} (no convergence)", *row[at + 1 :])
+        for row, there in zip(table.rows, settled, strict=True)
+    ]
+    return replace(table, rows=tuple(rows))
+
+
 def _counts(found: xr.Dataset, panel: Panel) -> list[str]:
     here = found.isel(rule=0)
     notes = []
@@ -217,14 +236,15 @@ def _notes(panel: Panel, names: Sequence[str], decided: Sequence[Sequence[Decide
         "ordered": "a tie goes to the first class in the declared order, which favours that class",
         "random": "a tie is drawn by a hash of the seed and the item",
     }
-    notes = [f"{name}: {RULES[name]}." for name in names]
+    told = {**RULES, "single": f"the default voter {panel.voters[panel.default]!r} alone"}
+    notes = [f"{name}: {told[name]}." for name in names]
     notes.append(f"Ties: {said[ties]}; an abstention is a wrong decision and has no score.")
     if BOTTOM in panel.laid.classes:
         notes.append("⊥ is a class that can win a vote; invalid='missing' sets it aside.")
     if {"dawid_skene", "weighted"} & set(names):
         notes.append(
-            "Dawid and Skene, weighted: they take voters to err independently given the right class; prompts of one "
-            "model share its errors."
+            "Dawid and Skene, weighted: they take voters to err independently given the right class; voters of one "
+            "model (its prompts, its repeats) share its errors."
         )
     notes += sorted({f"{one.note}." for row in decided for one in row if one.note})
     return tuple(notes)

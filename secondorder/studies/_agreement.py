@@ -22,7 +22,8 @@ from secondorder.studies._result import StudyResult, measure_table, measured
 __all__ = ["REFERENCE_LINES", "agreement"]
 
 REFERENCE_LINES = {"human robustness": 0.80, "usability": 0.61}
-"""Values of kappa that the prompt-lottery study compares with."""
+"""Values of kappa in *Prompt Lottery in LLM-as-a-Judge* (2026): no bounds of this package's own."""
+REFERENCE = "values of κ in Prompt Lottery in LLM-as-a-Judge (2026), for comparison"
 
 DEFLATION = "deflation"
 MOST_RATERS = 8  # whose pairs fit a table
@@ -136,7 +137,11 @@ def agreement(
             *_notes(laid, names, points),
         ),
         drawn,
-        (drawn_measures(found.sel(measure=list(names)), labels, title="Agreement", lines=REFERENCE_LINES),),
+        (
+            drawn_measures(
+                found.sel(measure=list(names)), labels, title="Agreement", lines=REFERENCE_LINES, source=REFERENCE
+            ),
+        ),
     )
 
 

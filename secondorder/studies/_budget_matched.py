@@ -158,8 +158,20 @@ def match_budget(
         known_scores = None
     known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores, rule)
     grid = [(source, int(m)) for source in SOURCES for m in calls]
+    absent = {
+        source: f"there is no dimension of {source}: name it ({flag}=, --{flag})"
+        for source, flag, name in (("prompts", "prompt", prompt), ("judges", "judge", judge))
+        if name not in cube["verdict"].dims
+    }
     arms = [
-        _arm(source, outcome_values(m, len(laid.classes), known.scores, rule=rule, ties=ties), counts, kept, known)
+        _arm(
+            source,
+            outcome_values(m, len(laid.classes), known.scores, rule=rule, ties=ties),
+            counts,
+            kept,
+            known,
+            absent.get(source, ""),
+        )
         for source, m in grid
     ]
     columns = np.stack([arm.columns for arm in arms], axis=1)  # (groups, arms, items, columns)
@@ -216,14 +228,14 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
     return counts, np.asarray(present & ~short)
 
 
-def _arm(source: str, outcome: Outcome, counts: Array, kept: NDArray[np.bool_], known: _Known) -> _Arm:
+def _arm(source: str, outcome: Outcome, counts: Array, kept: NDArray[np.bool_], known: _Known, absent: str) -> _Arm:
     n_groups, n_items, n_events, n_judges, n_prompts, size = counts.shape
     columns = np.zeros((n_groups, n_items, SINGLE + 2 * PAIR))
     m, n_calls = outcome.calls, int(counts.sum(-1).max(initial=0))
     levels = {"repeats": n_calls, "prompts": n_prompts, "judges": n_judges}[source]
     if m > levels:
         lacking = f"{m} calls per cell" if source == "repeats" else f"{m} {source}"
-        return _Arm(columns, f"it needs {lacking}, there {'is' if levels == 1 else 'are'} {levels}")
+        return _Arm(columns, absent or f"it needs {lacking}, there {'is' if levels == 1 else 'are'} {levels}")
     cells = counts[kept].reshape(-1, n_judges, n_prompts, size)
     if source == "repeats":
         means, shared, fresh = repeats_moments(cells, outcome)
@@ -295,7 +307,9 @@ def _value(number: float, name: str, arm: _Arm, known: _Known) -> Value:
 
 
 def _tables(found: xr.Dataset, by: By, values: Sequence[Sequence[Value]]) -> tuple[Table, ...]:
-    told = [name for k, name in enumerate(MEASURES) if any(not np.isnan(row[k].estimate) for row in values)]
+    told = [name for k, name in enumerate(MEASURES) if any(not np.isnan(row[k].estimate) for row in values)] or [
+        "accuracy"
+    ]
     shown = found.sel(measure=told)
     shown = shown.assign_coords(calls=[str(m) for m in found["calls"].to_numpy()])
     return (wide_table("", shown, by=by, labels=MEASURES, banded=[]),)
@@ -304,9 +318,12 @@ def _tables(found: xr.Dataset, by: By, values: Sequence[Sequence[Value]]) -> tup
 def _notes(laid: Arranged, kept: NDArray[np.bool_], rule: str, ties: Ties) -> tuple[str, ...]:
     present = (laid.codes >= 0).any(axis=tuple(range(2, laid.codes.ndim)))
     dropped = int((present & ~kept).sum())
+    # An item counts once for each group that it is in.
+    over = f" over {len(kept)} groups" if len(kept) > 1 else ""
     return (
-        f"Rule: {rule}; ties: {ties}. {int(kept.sum())} items, {dropped} left out for calls that are missing.",
+        f"Rule: {rule}; ties: {ties}. {int(kept.sum())} items{over}, {dropped} left out for calls that are missing.",
         "Exact averages over all ways to choose disjoint calls: unbiased for fresh independent calls.",
         "Shared: two aggregates from the same prompts (judges); fresh: from prompts (judges) that are all different.",
-        "Bands stand in the data. differences(result, 'source') compares the sources on shared draws.",
+        "The table has no room for bands: they are in the figure, the data and --output .csv. differences(result, "
+        "'source'), or --differences source, compares the sources on shared draws.",
     )

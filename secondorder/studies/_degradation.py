@@ -93,7 +93,8 @@ def degradation_ratio(judge: StudyResult, human: StudyResult) -> StudyResult:
         found[name] = found[name].where(~open_ended)
     found["reason"] = found["reason"].where(~(open_ended & (found["reason"] == "")), UNBOUNDED)
     table = measure_table("", found, by=by, labels=LABELS)
-    note = "κ within − κ across: agreement lost when the wording changes, on one chance scale; ratio of the two."
+    facet = str(judge.data.attrs.get("facet", "wording"))
+    note = f"κ within − κ across: agreement lost when the {facet} changes, on one chance scale; ratio of the two."
     losses = found.sel(measure=["judge", "human"])
-    figure = drawn_measures(losses, LABELS, title="Agreement that judge and people lose to rewording")
+    figure = drawn_measures(losses, LABELS, title=f"Agreement that judge and people lose to another {facet}")
     return StudyResult("Degradation of the judge against people", found, (table,), (note,), drawn, (figure,))

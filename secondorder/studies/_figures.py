@@ -93,12 +93,17 @@ def _rows(axes: Axes, heights: Array, names: Sequence[str], lines: Mapping[str, 
 
 
 def drawn_measures(
-    data: xr.Dataset, labels: Mapping[str, str], *, title: str, lines: Mapping[str, float] | None = None
+    data: xr.Dataset,
+    labels: Mapping[str, str],
+    *,
+    title: str,
+    lines: Mapping[str, float] | None = None,
+    source: str = "",
 ) -> Drawn:
-    """The same figure, drawn when it is asked for."""
+    """The same figure, drawn when it is asked for; `source` says where the lines come from."""
     caption = f"Bars: {100 * float(data.attrs['level']):g} % percentile bands over items."
     if lines:
-        caption += f" Dashed: {', '.join(f'{name} {height:g}' for name, height in lines.items())}."
+        caption += f" Dashed: {', '.join(f'{name} {height:g}' for name, height in lines.items())} ({source})."
     return Drawn(title, caption, lambda: draw_measures(data, labels, lines=lines))
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from secondorder._schema import PROMPT, REPEAT
+from secondorder._labels._attributes import attribute
+from secondorder._schema import JUDGE, ORDER, PROMPT, REPEAT
 from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, item_draws
 from secondorder.studies._disagreement import Array, disagreement
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._parts import SMALLEST_EXPECTED, Value, unit_counts
-from secondorder.studies._ratings import Incomplete, Invalid, arrange, complete_items
+from secondorder.studies._ratings import Incomplete, Invalid, arrange, check_cube, complete_items
 from secondorder.studies._result import StudyResult, measure_table, measured
 
 __all__ = ["repeat_agreement"]
@@ -22,9 +23,9 @@ __all__ = ["repeat_agreement"]
 
 MEASURES = {
     "within": "A within (test–retest)",
-    "across": "A across (JSS, raw)",
-    "jss_difference": "within − across (JSS)",
-    "jss_ratio": "across / within (JSS)",
+    "across": "A across (raw)",
+    "jss_difference": "within − across",
+    "jss_ratio": "across / within",
     "noise_share": "call-noise share",
     "chance": "chance A, other items",
     "kappa_within": "κ within",
@@ -104,7 +105,8 @@ def repeat_agreement(
     (0.7778, 1.0)
     """
     check_draws(level=level, draws=draws)
-    laid = arrange(data, inner=[facet, repeat], by=by, invalid=invalid)
+    cube = check_cube(data)
+    laid = arrange(cube, inner=[facet, repeat], by=by, invalid=invalid)
     if len(laid.inner[0]) < 2:
         raise CubeError(f"one level of {facet!r}", place="facet", remedy="agreement across needs at least two")
     weight = 1 - disagreement(weights, laid.classes, scores=scores)
@@ -148,12 +150,18 @@ def repeat_agreement(
     notes = [
         f"Pairs of distinct calls; across: two levels of {facet}"
         + (f", the same {' and '.join(laid.rest)}." if laid.rest else "."),
-        "Call-noise share: disagreement within one wording over disagreement across two; the rest is wording.",
+        f"Within: the same {facet} called twice. Call-noise share: disagreement within one {facet} over disagreement "
+        f"across two; the rest is {facet}.",
     ]
+    if facet in attribute(cube, "facets", [PROMPT]) and facet not in (JUDGE, ORDER):
+        notes.append(
+            "Where the levels are wordings, A across is the raw JudgeSense score (JSS); the two rows below it are JSS "
+            "corrected for call noise, as a difference and as a ratio."
+        )
     figure = drawn_measures(
         found.sel(measure=["within", "across", "kappa_within", "kappa_across"]),
         MEASURES,
-        title="Agreement within and across wordings",
+        title=f"Agreement within and across levels of {facet}",
     )
     title = f"Repeat-aware agreement over {facet} ({len(laid.inner[0])} levels)"
     return StudyResult(title, found, (table,), tuple(notes), drawn, (figure,))
@@ -216,8 +224,8 @@ def _value(name: str, number: float, repeats: bool) -> Value:
     if not np.isnan(number):
         return Value(number)
     reasons = {
-        "noise_share": "no two calls across the wordings disagree",
-        "jss_ratio": "agreement within a wording is 0",
+        "noise_share": "no two calls across the levels disagree",
+        "jss_ratio": "agreement within a level is 0",
         "chance": "fewer than two items",
         "within": "no item",
         "across": "no item",

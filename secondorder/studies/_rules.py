@@ -48,6 +48,8 @@ class Decided(NamedTuple):
         Why the rule decides nothing at all; empty where it does.
     note : str
         What a reader should know of the fit.
+    settled : bool
+        Whether the fit converged; True where nothing is fitted.
     """
 
     codes: Codes
@@ -55,6 +57,7 @@ class Decided(NamedTuple):
     scored: bool = False
     reason: str = ""
     note: str = ""
+    settled: bool = True
 
 
 def check_rules(rules: Sequence[str] | None, panel: Panel) -> list[str]:
@@ -78,7 +81,7 @@ def decide(name: str, panel: Panel, g: int, *, ties: Ties, seed: int) -> Decided
     """Decisions of one rule on the votes of group `g`."""
     codes, counts = panel.laid.codes[g], panel.counts[g]
     nothing, unknown = np.full(counts.shape[:2], -1, dtype=np.int64), np.full(counts.shape[:2], np.nan)
-    note = ""
+    note, settled = "", True
     if name in SCORED:
         if panel.scores is None:
             return Decided(nothing, unknown, True, NO_SCORES)
@@ -93,21 +96,21 @@ def decide(name: str, panel: Panel, g: int, *, ties: Ties, seed: int) -> Decided
         found = chosen(weights, uniforms(split, [panel.laid.items, events], seed))
     else:
         try:
-            posterior, note = _modelled(name, codes, len(panel.laid.classes))
+            posterior, note, settled = _modelled(name, codes, len(panel.laid.classes))
         except (TableError, UndefinedError) as error:
             return Decided(nothing, unknown, False, error.problem)
         found = np.where(np.isnan(posterior[..., 0]), -1, posterior.argmax(-1))
     table = np.full(len(panel.laid.classes), np.nan) if panel.scores is None else panel.scores
-    return Decided(found, np.append(table, np.nan)[found], False, "", note)
+    return Decided(found, np.append(table, np.nan)[found], False, "", note, settled)
 
 
-def _modelled(name: str, codes: Codes, n_classes: int) -> tuple[Array, str]:
-    """Posterior of each class, (items, events, classes), and a note on the fit."""
+def _modelled(name: str, codes: Codes, n_classes: int) -> tuple[Array, str, bool]:
+    """Posterior of each class, (items, events, classes), a note on the fit, and whether it converged."""
     tasks = codes.reshape(-1, codes.shape[-1])
     if name == "dawid_skene":
         fit = dawid_skene(np.stack([tasks == code for code in range(n_classes)], axis=-1).astype(float))
         note = "" if fit.converged else f"Dawid and Skene: no convergence in {fit.steps} steps"
-        return fit.posterior.reshape(*codes.shape[:2], n_classes), note
+        return fit.posterior.reshape(*codes.shape[:2], n_classes), note, fit.converged
     rates = label_free_rates(tasks, n_classes=n_classes)
     note = f"weighted: {rates.held} error rates outside [0, 1] were put at the bound" if rates.held else ""
-    return weighted_majority(tasks, rates).reshape(*codes.shape[:2], n_classes), note
+    return weighted_majority(tasks, rates).reshape(*codes.shape[:2], n_classes), note, True
