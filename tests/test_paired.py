@@ -146,6 +146,8 @@ def test_the_judge_that_differs_is_found() -> None:
     for k, (a, b) in enumerate(found.pairs):
         for j, name in enumerate(found.components):
             assert found.estimate[k, j] == pytest.approx(wanted[name, a["judge"], b["judge"]], abs=1e-14)
+            band = next(d for d in compared.differences if d.component == name and d.a == a and d.b == b)
+            assert (found.lower[k, j], found.upper[k, j]) == pytest.approx((band.lower, band.upper), abs=1e-12)
     text = " ".join(str(found).split())
     assert "Judges in pairs, on 30 shared items" in text
     assert found.to_dataset().adjusted.dims == ("pair", "component")
@@ -186,6 +188,14 @@ def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     assert plain["pairs"][1]["tests"][0]["p_adjusted"] == found.adjusted[1, 0]
     code, out, _ = run()
     assert "all sign patterns" in " ".join(out.split())
-    code, _, err = run("--effect", "prompt")
+    code, out, _ = run("--effect", "prompt", "--format", "json")
+    alone = json.loads(out)
+    assert code == 0
+    assert [[test["component"] for test in pair["tests"]] for pair in alone["pairs"]] == [["prompt"]] * 3
+    # One component of three judges: what is left to adjust for are three pairs.
+    test = alone["pairs"][0]["tests"][0]
+    assert test["p"] == plain["pairs"][0]["tests"][found.components.index("prompt")]["p"] == alone["pairs"][0]["p"]
+    assert test["p_adjusted"] == pytest.approx(min(1.0, 3 * test["p"]))
+    code, _, err = run("--effect", "wording")
     assert code == 2
-    assert "leave --effect out" in err
+    assert "no component 'wording'" in err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,16 +16,22 @@ from secondorder._statistics._comparable import (
     differing_declarations,
     label_of,
     refuse_other_declarations,
+    shared_strata,
     told_apart,
 )
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
+from secondorder.core._intervals import item_errors, t_interval
 from secondorder.core._sign_flips import sign_flip_test
 from secondorder.errors import InputError
 
 __all__ = ["PairedTests", "paired_test"]
 
 Floats = NDArray[np.float64]
+WHICH = (
+    "p (Holm) above says whether a pair differs in something, p (adjusted) in which component; that takes more "
+    "evidence, so that a pair can differ without a component that can be named. Fewer components, declared beforehand, cost less"
+)
 UNEQUAL = "judges were not called equally often in every cell: these p values are approximate, and need many items"
 
 
@@ -38,8 +44,11 @@ class PairedTests:
     pairs : tuple of (mapping, mapping)
         The two groups of every pair.
     components : tuple of str
+        Those tested.
     estimate : array, shape (n_pairs, n_components)
         Debiased difference ``a - b`` on shared items.
+    lower, upper : array, shape (n_pairs, n_components)
+        Paired t band over items of each difference, not adjusted for their number.
     pvalues, adjusted : array, shape (n_pairs, n_components)
         Two-sided; `adjusted` holds for all pairs and components together (family-wise error). NaN where the component
         is undefined.
@@ -52,12 +61,16 @@ class PairedTests:
     exact : bool
         Whether these are all patterns.
     seed : int
+    level : float
+        Of the bands: that of the decompositions.
     notes : tuple of str
     """
 
     pairs: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...]
     components: tuple[str, ...]
     estimate: Floats
+    lower: Floats
+    upper: Floats
     pvalues: Floats
     adjusted: Floats
     pair_pvalues: Floats
@@ -66,11 +79,12 @@ class PairedTests:
     patterns: int
     exact: bool
     seed: int
+    level: float
     notes: tuple[str, ...] = ()
 
     def to_dataset(self) -> xr.Dataset:
         """Differences and p values (dims ``pair, component``)."""
-        names = ("estimate", "pvalues", "adjusted")
+        names = ("estimate", "lower", "upper", "pvalues", "adjusted")
         return xr.Dataset(
             {name: (("pair", "component"), getattr(self, name)) for name in names}
             | {name: ("pair", getattr(self, name)) for name in ("pair_pvalues", "pair_adjusted")},
@@ -99,6 +113,8 @@ class PairedTests:
                         {
                             "component": name,
                             "estimate": plain(float(self.estimate[k, j])),
+                            "lower": plain(float(self.lower[k, j])),
+                            "upper": plain(float(self.upper[k, j])),
                             "p": plain(float(self.pvalues[k, j])),
                             "p_adjusted": plain(float(self.adjusted[k, j])),
                         }
@@ -121,19 +137,21 @@ class PairedTests:
             ),
             (
                 "p: chance of so large a difference in any component if both judges answered every item by the same "
-                "laws",
+                "laws; Holm: adjusted over pairs",
             ),
         )
         how = "all sign patterns" if self.exact else f"{self.patterns - 1} random sign patterns and the observed one"
         tests = Table(
             "Differences a - b",
-            ("component", "a", "b", "debiased", "p", "p (adjusted)"),
+            ("component", "a", "b", "difference", "lower", "upper", "p", "p (adjusted)"),
             tuple(
                 (
                     name,
                     label_of(a),
                     label_of(b),
                     float(self.estimate[k, j]),
+                    float(self.lower[k, j]),
+                    float(self.upper[k, j]),
                     float(self.pvalues[k, j]),
                     float(self.adjusted[k, j]),
                 )
@@ -143,6 +161,8 @@ class PairedTests:
             (
                 f"two-sided, {how}, ties counted; adjusted for all {self.estimate.size} tests (max-T in a pair, "
                 "Bonferroni over pairs); as tests of one component, whatever the others do, approximate for many items",
+                f"lower, upper: paired {100 * self.level:g}% t band over items, not adjusted for the number of tests",
+                WHICH,
                 *self.notes,
             ),
         )
@@ -152,7 +172,13 @@ class PairedTests:
         return "\n\n".join(render_table(table) for table in self.tables())
 
 
-def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed: int = 0) -> PairedTests:
+def paired_test(
+    a: Decomposition,
+    *more: Decomposition,
+    components: Sequence[str] | None = None,
+    draws: int = 9999,
+    seed: int = 0,
+) -> PairedTests:
     """Test whether judges differ, pair by pair over the items that they share, with control of multiplicity.
 
     For each pair the hypothesis is that on every item both answer by the same law in every cell, calls independent.
@@ -164,6 +190,8 @@ def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed:
     ----------
     a, *more : Decomposition
         Two groups at least, in one decomposition or several, under the same facets, classes and kernel.
+    components : sequence of str, optional
+        Those to test, chosen before the values are seen: fewer tests to adjust for. Default: all.
     draws : int
         Random sign patterns; all ``2**n_items`` are enumerated where they are no more than that.
     seed : int
@@ -175,7 +203,7 @@ def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed:
     Raises
     ------
     InputError
-        When there is one group, the declarations differ, or no item is shared.
+        When there is one group, the declarations differ, no item is shared, or a component does not exist.
 
     Notes
     -----
@@ -209,22 +237,33 @@ def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed:
         raise InputError(
             "the groups share no item", place="paired_test", remedy="give decompositions of the same items"
         )
-    values = np.stack([_values(group, shared) for group in groups])
+    names = groups[0].names if components is None else tuple(dict.fromkeys(components))
+    columns = [groups[0].index(name) for name in names]
+    if not columns:
+        raise InputError("it is empty", place="components", remedy=f"choose {', '.join(groups[0].names)}")
+    rows = [_rows(group, shared) for group in groups]
+    values = np.stack([group.values[places][:, columns] for group, places in zip(groups, rows, strict=True)])
     pairs = list(combinations(range(len(groups)), 2))
     known = ~np.isnan(values).any(axis=(0, 1)).reshape(-1)
     shape = (len(pairs), len(known))
-    estimate, pvalues, adjusted = (np.full(shape, np.nan) for _ in range(3))
+    estimate, lower, upper, pvalues, adjusted = (np.full(shape, np.nan) for _ in range(5))
     differences = np.stack([values[i] - values[j] for i, j in pairs], axis=1)
     estimate[:] = differences.mean(0)
     if not known.any():
         reason = next(reason for group in groups for reason in group.reasons if reason)
         raise InputError(reason, place="paired_test", remedy="repeat the calls of a cell")
+    settings, strata = groups[0].settings, shared_strata(groups, rows)
+    flat = differences[..., known].reshape(len(shared), -1)
+    band = t_interval(item_errors(flat, strata, groups[0].scale), settings.level)
+    lower[:, known], upper[:, known] = (end.reshape(len(pairs), -1) for end in (band.lower, band.upper))
     found = sign_flip_test(differences[..., known], seed=seed, n_draws=draws, scale=groups[0].scale)
     pvalues[:, known], adjusted[:, known] = found.pvalue, found.adjusted
     return PairedTests(
         tuple((groups[i].by, groups[j].by) for i, j in pairs),
-        groups[0].names,
+        names,
         estimate,
+        lower,
+        upper,
         pvalues,
         adjusted,
         found.pair_pvalue,
@@ -233,21 +272,21 @@ def paired_test(a: Decomposition, *more: Decomposition, draws: int = 9999, seed:
         found.patterns,
         found.exact,
         seed,
+        settings.level,
         (*differing_declarations(groups), *_unequal_calls(groups, shared)),
     )
 
 
-def _values(group: Group, shared: list[str]) -> Floats:
+def _rows(group: Group, shared: list[str]) -> NDArray[np.int64]:
     position = {item: row for row, item in enumerate(group.items)}
-    return group.values[[position[item] for item in shared]]
+    return np.array([position[item] for item in shared])
 
 
 def _unequal_calls(groups: list[Group], shared: list[str]) -> tuple[str, ...]:
     """A note where judges were not called equally often, so that their estimates are not exchangeable."""
     counts = []
     for group in groups:
-        position = {item: row for row, item in enumerate(group.items)}
-        verdicts = group.calls.verdicts()[[position[item] for item in shared]]
+        verdicts = group.calls.verdicts()[_rows(group, shared)]
         made = verdicts >= 0 if group.calls.soft is None else ~np.isnan(verdicts).any(-1)
         counts.append(made.sum(-1))
     equal = all(other.shape == counts[0].shape and (other == counts[0]).all() for other in counts[1:])

@@ -32,7 +32,8 @@ def permute(
     source
         A table, a cube (.nc .zarr), a run folder, or - for CSV on stdin.
     effect
-        Facet to test. Repeat for several. Default: every facet with several levels.
+        Facet to test. Repeat for several. Default: every facet with several levels. With --hypothesis judges: component
+        to compare, such as call or prompt:order; fewer, named before the values are seen, leave less to adjust for.
     hypothesis
         calls: no effect on any item, calls independent. labels: the same when calls of one repeat may depend on each
         other. benchmark: no effect on the benchmark as a whole; with it, how effects split into those on the benchmark
@@ -48,12 +49,7 @@ def permute(
     from secondorder._statistics._benchmark import benchmark_effects
     from secondorder._statistics._decompose import decompose
     from secondorder._statistics._permutation import permutation_test
-    from secondorder.errors import InputError
 
-    if hypothesis == "judges" and effect:
-        raise InputError(
-            "judges are compared in every component", place=f"--effect {effect[0]}", remedy="leave --effect out"
-        )
     with working("reading"):
         cube = columns.open(source)
     options = verdicts.options(cube)
@@ -61,7 +57,7 @@ def permute(
         from secondorder._statistics._paired import paired_test
 
         with working("decomposing"):
-            found = paired_test(decompose(cube, **options), draws=draws, seed=seed)
+            found = paired_test(decompose(cube, **options), components=effect, draws=draws, seed=seed)
         if format == "json":
             show_json(found.to_dict())
         else:
