@@ -30,7 +30,8 @@ __all__ = ["PairedTests", "paired_test"]
 Floats = NDArray[np.float64]
 WHICH = (
     "p (Holm) above says whether a pair differs in something, p (adjusted) in which component; that takes more "
-    "evidence, so that a pair can differ without a component that can be named. Fewer components, declared beforehand, cost less"
+    "evidence, so that a pair can differ without a component that can be named. Fewer components, declared "
+    "beforehand, cost less"
 )
 UNEQUAL = "judges were not called equally often in every cell: these p values are approximate, and need many items"
 
