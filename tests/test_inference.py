@@ -132,6 +132,13 @@ def test_what_no_error_exists_for_says_why() -> None:
     cube = cube_of(draw((6, 3, 2, 2), 5))
     fixed = so.decompose(cube, covers="prompts")
     assert "no facet is random" in fixed.groups[0].undefined[0].reason
+    with pytest.raises(UndefinedError, match="--random prompt"):
+        fixed.interval("prompt", covers="prompts")
+    with pytest.raises(UndefinedError, match="--random prompt"):
+        fixed.se("prompt", covers="prompts")
+    said = so.decompose(cube, covers="items+prompts")
+    assert "this band covers items alone" in " ".join(str(said).split())
+    assert "covers items alone" not in str(so.decompose(cube))
     # Nothing is added to items when the levels are all there are.
     assert so.decompose(cube, covers="items+prompts").interval("prompt") == so.decompose(cube).interval("prompt")
     both = [so.Facet("prompt", "random"), so.Facet("order", "random")]

@@ -12,6 +12,7 @@ from secondorder._design import standard_components
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
+from secondorder._statistics._errors import require_levels
 from secondorder._statistics._group import SE_KEYS, Estimate, Group
 from secondorder._statistics._kernel import INDEFINITE
 from secondorder._statistics._settings import Covers, Method, Settings
@@ -99,6 +100,7 @@ class Decomposition:
     def se(self, component: str, *, covers: Covers | None = None) -> float:
         """Standard error of a component for a randomness: items, calls, prompts or items+prompts."""
         group = self._only
+        require_levels(group, covers)
         return float(group.errors(covers or self.settings.covers).se[group.index(component)])
 
     def interval(
@@ -109,8 +111,12 @@ class Decomposition:
         method: Method | None = None,
         level: float | None = None,
     ) -> tuple[float, float]:
-        """Band of a component: which randomness it covers, how it is made, at which level; NaN where undefined."""
+        """Band of a component: which randomness it covers, how it is made, at which level; NaN where undefined.
+
+        Without a random facet ``prompts`` is refused, and ``items+prompts`` is items: the levels are the whole target.
+        """
         group = self._only
+        require_levels(group, covers)
         band = group.band(covers, method, level)
         j = group.index(component)
         return float(band.lower[j]), float(band.upper[j])

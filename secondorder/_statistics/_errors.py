@@ -13,11 +13,12 @@ from secondorder.core._clusters import cluster_parts, level_errors, two_way_erro
 from secondorder.core._estimates import panel_values
 from secondorder.core._intervals import ItemErrors
 from secondorder.core._repeat_blocks import block_variance
+from secondorder.errors import UndefinedError
 
 if TYPE_CHECKING:
     from secondorder._statistics._group import Group
 
-__all__ = ["call_note", "group_errors", "item_call_variance"]
+__all__ = ["call_note", "fixed_note", "group_errors", "item_call_variance", "require_levels"]
 
 ROUNDING = 1e-13
 NOT_POSITIVE = (
@@ -28,6 +29,34 @@ UPPER_BOUND_NOTE = (
     "se_calls is the standard error over items, an upper bound in expectation: call variance has no unbiased estimate "
     "{why}"
 )
+
+
+def require_levels(group: Group, covers: Covers | None) -> None:
+    """Refuse a band over levels that is asked for by name where no facet is random.
+
+    Raises
+    ------
+    UndefinedError
+        Naming the facets that could be declared random.
+    """
+    if covers == "prompts" and group.design.all_fixed:
+        facets = group.design.names or tuple(group.facets)
+        first = facets[0] if facets else "prompt"
+        raise UndefinedError(
+            "no facet is random, so the levels are the whole target and are never drawn anew",
+            place="covers='prompts'",
+            remedy=f"declare a facet whose levels are a sample: --random {first}, Facet({first!r}, 'random')",
+        )
+
+
+def fixed_note(group: Group) -> str | None:
+    """What a reader of a band over items and prompts has to know where no facet is random."""
+    if group.settings.covers != "items+prompts" or not group.design.all_fixed:
+        return None
+    return (
+        "no facet is random, so the levels are the whole target: this band covers items alone (a sample of levels is "
+        "declared with --random)"
+    )
 
 
 def group_errors(group: Group, covers: Covers) -> ItemErrors:

@@ -356,10 +356,10 @@ class Group:
         if lost:
             counts = ", ".join(f"{name} {number}" for name, number in lost.items())
             notes.append(f"of {self.settings.draws} draws these have no value and are left out of the band: {counts}")
-        if self.settings.covers == "calls":
-            from secondorder._statistics._errors import call_note
+        if self.settings.covers != "items":
+            from secondorder._statistics._errors import call_note, fixed_note
 
-            note = call_note(self)
+            note = call_note(self) if self.settings.covers == "calls" else fixed_note(self)
             notes.extend([] if note is None else [note])
         return tuple(notes)
 
