@@ -465,3 +465,18 @@ def test_missing_calls_are_refused_or_left_out_and_bands_pair_the_sources() -> N
         match_budget(cube, rule="dawid_skene")
     with pytest.raises(InputError):
         match_budget(cube, calls=[0])
+
+
+def test_a_fit_that_did_not_converge_is_marked_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from secondorder.studies import _rules
+
+    rng = np.random.default_rng(0)
+    cube = xr.Dataset(
+        {"verdict": (("judge", "item", "prompt"), rng.integers(0, 2, (2, 30, 3)))},
+        coords={"judge": ["a", "b"], "prompt": ["p1", "p2", "p3"], "class": ["A", "B"], "gold": ("item", ["A"] * 30)},
+    )
+    asked = {"rules": ["plurality", "dawid_skene"], "draws": 0}
+    monkeypatch.setattr(_rules, "dawid_skene", lambda votes: dawid_skene(votes, steps=2))
+    rows = aggregate(cube, **asked).tables[0].rows  # type: ignore[arg-type]
+    assert [row[:2] for row in rows] == [(judge, rule) for judge in "ab"
+                                         for rule in ("plurality", "dawid_skene (no convergence)")]  # fmt: skip

@@ -217,6 +217,30 @@ def test_designs_on_scales_and_on_a_binary_task(tmp_path: Path, capsys: pytest.C
     assert "long (ref.)" in capsys.readouterr().out
 
 
+def test_designs_of_three_classes_need_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(3)
+    rows: list[dict[str, object]] = [
+        {"q": q, "model": m, "run": 0, "v": ("A", "B", "tie")[rng.integers(3)], "right": "AB"[q % 2]}
+        for q in range(20) for m in ("a", "b", "c")
+    ]  # fmt: skip
+    flags = ["--item", "q", "--facet", "model", "--repeat", "run", "--verdict", "v", "--gold", "right",
+             "--permutations", "9", "--draws", "20"]  # fmt: skip
+    table = write(tmp_path / "three.csv", rows)
+    for wrong, words in (([], "--class-score CLASS=NUMBER"), (["--accept", "A"], "need scores (--class-score)")):
+        assert study("design", table, *flags, *wrong) == 2
+        assert words in capsys.readouterr().err
+    scores = {"A": 1.0, "tie": 0.5, "B": 0.0}
+    given = [part for name, score in scores.items() for part in ("--class-score", f"{name}={score}")]
+    assert study("design", table, *flags, *given, "--accept", "A") == 2
+    assert "stands beside --accept" in capsys.readouterr().err
+    assert study("design", table, *flags, *given, "--format", "json") == 0
+    shown = json.loads(capsys.readouterr().out)["results"][0]["estimates"]
+    found = {row["model"]: row["estimate"] for row in shown if row["measure"] == "bias"}
+    for model in "abc":  # by hand: judge minus right answer
+        gaps = [scores[str(row["v"])] - scores[str(row["right"])] for row in rows if row["model"] == model]
+        assert found[model] == pytest.approx(np.mean(gaps))
+
+
 def test_paraphrases_from_a_table_and_from_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         {"prompt": "P1", "text": "Is {{x}} good? Yes or No."},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
-from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, show
+from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, scores_of, show
 from secondorder.cli._study_roles import Roles, roles_of
 from secondorder.errors import InputError
 
@@ -93,7 +93,7 @@ def agreement(
     roles = roles_of(cube, order=order)
     compared = raters or _default_raters(roles)
     options: dict[str, Any] = {"by": group, **bands.options()}
-    scores = _scores(class_score)
+    scores = scores_of(class_score)
     repeated = cube.sizes.get("repeat", 1) > 1
     if human is not None and (not repeated or len(compared) > 1 or compared[0] in ("repeat", roles.judge)):
         raise InputError("--human needs repeats and one facet as raters", place=source, remedy="leave it out")
@@ -133,14 +133,6 @@ def agreement(
         results.append(studies.verbosity_bias(cube, length=length, controls=held, scores=scores, **options))
     show("agreement", source, results, shown, paths, seed=bands.seed)
     return 0
-
-
-def _scores(given: list[str] | None) -> dict[str, float] | None:
-    """Scores of classes from the flags."""
-    try:
-        return {name: float(text) for name, text in pairs_of(given, "--class-score", "CLASS=NUMBER").items()} or None
-    except ValueError as error:
-        raise InputError(str(error), place="--class-score", remedy="write CLASS=NUMBER, such as tie=0.5") from None
 
 
 def _default_raters(roles: Roles) -> list[str]:
@@ -222,7 +214,7 @@ def lottery(
     results: list[StudyResult] = []
     data: xr.Dataset | None = None
     options: dict[str, Any] = {"by": group, "incomplete": incomplete, **bands.options()}
-    options["scores"] = _scores(class_score)
+    options["scores"] = scores_of(class_score)
     if score and class_score:
         raise InputError("--class-score stands beside --score", place=source, remedy="it belongs to --verdict")
     options["valid"] = None if valid is None else pair_of(valid, "--valid")

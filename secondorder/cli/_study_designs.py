@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
-from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, show
+from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, scores_of, show
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def design(
     without: Texts = None,
     vary: Texts = None,
     accept: Flag = None,
+    class_score: Texts = None,
     reference: Texts = None,
     incomplete: Annotated[Literal["common", "available"], Parameter(group=STUDY)] = "common",
     permutations: Annotated[int, Parameter(group=STUDY)] = 499,
@@ -43,6 +44,8 @@ def design(
 
     With scores: every design against the human scores (--gold), impact of each factor, sources of variance, ensembles.
     With --accept, a binary task: accuracy, leniency and switches of verdicts against the right answers (--gold).
+    Verdicts of three classes or more (A, B, tie) are neither: score them, such as --class-score A=1 --class-score B=0
+    --class-score tie=0.5, and the right answers with them.
 
     secondorder study design scores.csv --item q --facet detail --facet scale --facet model --score s --gold human
 
@@ -69,7 +72,9 @@ def design(
     vary
         Factor whose levels differ between the members of an ensemble. Default: each in turn.
     accept
-        The class that accepts an answer.
+        The class that accepts an answer, where there are two.
+    class_score
+        CLASS=NUMBER for every class of --verdict and of the right answers. Default: the classes as numbers.
     reference
         FACTOR=LEVEL that the other levels are compared with in the table of switches. Default: the first.
     incomplete
@@ -81,6 +86,9 @@ def design(
 
     paths = shown.paths(source)
     data = open_data(source, columns, score)
+    if class_score and (score or accept is not None):
+        flag = "--score" if score else "--accept"
+        raise InputError(f"--class-score stands beside {flag}", place=source, remedy="leave one of them out")
     name = "score" if "score" in data and "verdict" not in data else "verdict"
     dims = [str(dim) for dim in data[name].dims if dim not in ("item", "repeat")]
     factors = factor or [dim for dim in dims if dim not in (group or ())]
@@ -88,7 +96,12 @@ def design(
     if accept is not None:
         results = [_binary(data, accept, human, reference, permutations, bands, common)]
     else:
-        common |= {"scale": scale, "scales": _scales(bounds), "to": pair_of(to, "--to")}
+        common |= {
+            "scale": scale,
+            "scales": _scales(bounds),
+            "to": pair_of(to, "--to"),
+            "scores": scores_of(class_score),
+        }
         results = _scalar(data, human, without, vary, permutations, bands, common)
     show("design", source, results, shown, paths, seed=bands.seed)
     return 0

@@ -16,7 +16,7 @@ from secondorder.errors import InputError
 if TYPE_CHECKING:
     from secondorder.studies import StudyResult
 
-__all__ = ["STUDY", "Bands", "Shown", "Texts", "pair_of", "pairs_of", "show"]
+__all__ = ["STUDY", "Bands", "Shown", "Texts", "pair_of", "pairs_of", "scores_of", "show"]
 
 STUDY = Group("Study", sort_key=3)
 BANDS = Group("Bands", sort_key=4)
@@ -188,3 +188,11 @@ def pairs_of(texts: Sequence[str] | None, flag: str, form: str) -> dict[str, str
             raise InputError(f"{key!r} is given twice", place=flag, remedy="give it once")
         found[key] = value
     return found
+
+
+def scores_of(given: list[str] | None) -> dict[str, float] | None:
+    """Scores of classes from ``--class-score``; None where it is not given."""
+    try:
+        return {name: float(text) for name, text in pairs_of(given, "--class-score", "CLASS=NUMBER").items()} or None
+    except ValueError as error:
+        raise InputError(str(error), place="--class-score", remedy="write CLASS=NUMBER, such as tie=0.5") from None

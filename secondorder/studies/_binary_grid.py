@@ -91,11 +91,15 @@ def make_binary_grid(
         raise InputError(
             f"accept={accept!r} with the classes {', '.join(valid)}",
             place="accept",
-            remedy="a binary task has two classes; name the one that accepts",
+            remedy="name the one of two that accepts; more classes, such as a tie, need scores (--class-score)",
         )
     right, _ = gold_of(cube, gold, laid.classes, None)
     if right is None:
-        raise CubeError(f"there are no right answers {gold!r}", place="gold", remedy="assign classes over `item`")
+        raise CubeError(
+            f"there are no right answers {gold!r}",
+            place="gold",
+            remedy="name their column: --gold COL (classes over `item`)",
+        )
     shape = laid.codes.shape  # groups, items, events, factor levels …
     flat = np.moveaxis(laid.codes.reshape(*shape[:3], -1), 2, -1)  # groups, items, designs, events
     counts = unit_counts(flat.reshape(-1, *flat.shape[2:]), len(laid.classes)).reshape(*flat.shape[:3], -1)

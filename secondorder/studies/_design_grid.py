@@ -128,7 +128,7 @@ def make_grid(
     if not len(used):
         raise CubeError("there is no score", place="score", remedy="check the columns")
     codes = np.array(list(product(*(range(len(one)) for one in levels))), dtype=np.int64)[used]
-    people = None if human is None else _human(cube, human)
+    people = None if human is None else _human(cube, human, scores)
     kept = np.ones(flat.shape[:2], dtype=bool) if people is None else np.broadcast_to(~np.isnan(people), flat.shape[:2])
     if incomplete == "common":
         kept = kept & ~np.isnan(values[..., used]).any(-1)
@@ -161,7 +161,9 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
         bounds = scales.get(label)
         if bounds is None:
             raise InputError(
-                f"scale {label!r} has no bounds", place="scales", remedy=f"give scales={{{label!r}: (lowest, highest)}}"
+                f"scale {label!r} has no bounds",
+                place="scales",
+                remedy=f"--bounds {label}=LO,HI (scales={{{label!r}: (lo, hi)}})",
             )
         check_bounds(bounds, f"scales {label}")
         here = ... if name is None else (slice(None),) * axis + (position,)
@@ -170,12 +172,18 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
     return cube.assign(score=(array.dims, values), invalid=(array.dims, invalid))
 
 
-def _human(cube: xr.Dataset, name: str) -> Array:
+def _human(cube: xr.Dataset, name: str, scores: Mapping[str, float] | None) -> Array:
     if name not in cube.variables or cube[name].dims != (ITEM,):
         raise CubeError(
-            f"no human scores {name!r} over the items", place="human", remedy="assign a variable over `item`"
+            f"no human scores {name!r} over the items",
+            place="human",
+            remedy="name their column: --gold COL (a variable over `item`)",
         )
     try:
+        if scores and cube[name].dtype.kind in "OUS":  # right classes of a verdict cube
+            labels = ["" if value is None else str(value) for value in cube[name].to_numpy().tolist()]
+            return np.array([scores[label] if label in scores else float(label or "nan") for label in labels])
         return np.asarray(cube[name].to_numpy(), dtype=float)
     except ValueError:
-        raise CubeError(f"{name!r} holds no numbers", place="human", remedy="give human scores as numbers") from None
+        remedy = "give numbers, or score its classes (--class-score CLASS=NUMBER; scores=)"
+        raise CubeError(f"{name!r} holds no numbers", place="human", remedy=remedy) from None

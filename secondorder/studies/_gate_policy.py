@@ -64,7 +64,9 @@ class GatePolicy:
     def __init__(self, gate: Gate, items: Mapping[str, Mapping[str, Any]]) -> None:
         if gate.voters != PROMPT:
             raise InputError(
-                f"the gate stands before {gate.voters!r}", place="gate", remedy="train one with voters='prompt'"
+                f"the gate stands before {gate.voters!r}",
+                place="gate",
+                remedy="train one on a table whose column of wordings is called prompt (voters='prompt')",
             )
         soft = [one.name for one in gate.signals if one.name.startswith("soft ")]
         if soft:

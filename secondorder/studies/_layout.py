@@ -98,7 +98,7 @@ def _grouping(
         if not known or name in taken or name == ITEM or names.count(name) > 1:
             raise CubeError(
                 f"cannot group by {name!r}",
-                place="by",
+                place="by (--group)",
                 remedy=f"dimensions: {', '.join(map(str, array.dims))}; or a coordinate of the items",
             )
     return names

@@ -145,7 +145,7 @@ def _slots(laid: Arranged, first: Mapping[str, str] | None) -> NDArray[np.int64]
             raise CubeError(
                 f"orders {list(orders)} do not say who stands first",
                 place="order",
-                remedy="give first={order: class of the candidate in the first slot}",
+                remedy="say whose class that is: --first ORDER=CLASS for both (first={order: class})",
             )
         first = {"AB": valid[0], "BA": valid[1]}
     shown = [first.get(name) for name in orders]

@@ -173,7 +173,8 @@ def _coordinate(cube: xr.Dataset, name: str) -> tuple[tuple[str, ...], NDArray[n
         raise CubeError(
             f"{name!r} is neither a dimension nor a coordinate of the items",
             place="cube",
-            remedy=f"dimensions: {', '.join(map(str, cube['score'].dims))}; assign_coords({name}=('item', …))",
+            remedy=f"dimensions: {', '.join(map(str, cube['score'].dims))}; --coord {name} "
+            f"(assign_coords({name}=('item', …)))",
         )
     return item_levels(cube, name)
 
@@ -188,7 +189,9 @@ def _constant(strata: NDArray[np.int64], cluster: NDArray[np.int64], size: int, 
 
 def _gold(cube: xr.Dataset, name: str, system: str | None, scores: Mapping[str, float] | None) -> Array:
     if name not in cube.variables:
-        raise CubeError(f"no human scores {name!r}", place="gold", remedy="assign a variable over `item`")
+        raise CubeError(
+            f"no human scores {name!r}", place="gold", remedy="name their column: --gold COL (a variable over `item`)"
+        )
     variable = cube[name]
     if variable.dtype.kind in "OUS":
         labels = [str(value) for value in variable.to_numpy().ravel()]

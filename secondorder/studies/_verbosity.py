@@ -115,7 +115,11 @@ def verbosity_bias(
 def _numbers(cube: xr.Dataset, source: str | Mapping[str, float], name: str) -> Array:
     if isinstance(source, str):
         if source not in cube.variables or cube[source].dims != (ITEM,) or cube[source].dtype.kind not in "iuf":
-            raise CubeError(f"no numeric coordinate {source!r} of the items", place=name, remedy="assign_coords it")
+            raise CubeError(
+                f"no numeric coordinate {source!r} of the items",
+                place=name,
+                remedy="name its column: --coord (assign_coords)",
+            )
         values = cube[source].to_numpy().astype(float)
     else:
         items = levels_of(cube, ITEM)
