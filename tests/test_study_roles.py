@@ -129,3 +129,18 @@ def test_texts_speak_of_the_dimension(tables: dict[str, Path], capsys: pytest.Ca
     assert "JudgeSense" in capsys.readouterr().out
     assert study("aggregate", *base, "--rule", "single", "--default", "t2") == 0
     assert "the default voter 't2' alone" in capsys.readouterr().out
+
+
+def test_judges_with_calls_missing_are_compared_all_the_same(
+    tables: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tables["own"].read_text(encoding="utf-8").splitlines(keepends=True)
+    short = tables["own"].with_name("short.csv")
+    short.write_text("".join(lines[:-1]), encoding="utf-8")
+    flags = [*ROLES, "--facet", "template", "--facet", "position", "--by", "model", "--verdict", "v"]
+    assert study("agreement", short, *flags, "--raters", "model") == 0
+    shown = capsys.readouterr()
+    assert "Agreement of 3 raters: model" in shown.out
+    assert "left out" in shown.err
+    assert "--incomplete drop-item" in shown.err
+    assert study("agreement", short, *flags) == 2

@@ -112,7 +112,12 @@ def agreement(
     if repeated and len(compared) == 1 and compared[0] != "repeat":
         aware: dict[str, Any] = {"facet": compared[0], "weights": weights or WEIGHTS_OF[metric]}
         aware |= {"invalid": invalid_as, "incomplete": incomplete, "scores": scores, **options}
-        results.append(studies.repeat_agreement(cube, **aware))
+        try:
+            results.append(studies.repeat_agreement(cube, **aware))
+        except CubeError as error:
+            if compared[0] != roles.judge:
+                raise
+            print(f"note: agreement within judges is left out: {error}", file=sys.stderr)
         if human is not None:
             results.append(studies.degradation_ratio(results[-1], _of_people(human, aware)))
     if roles.order is not None and cube.sizes[roles.order] == 2 and roles.order not in compared:
