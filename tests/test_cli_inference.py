@@ -60,6 +60,7 @@ def test_tests_of_facets(table: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert len(found["items"]) == 12
     code, out, _ = run(capsys, "test", table, *COLUMNS, "--by", "judge", "--hypothesis", "benchmark", "--draws", 99)
     assert code == 0
+    assert "not adjusted for the number of rows, facets or groups" in out
     assert out.count("Effects on a benchmark of 12 items") == 2
     assert "benchmark as a whole" in out
 

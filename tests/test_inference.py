@@ -389,3 +389,19 @@ def test_prefixes_against_a_reference() -> None:
     for other, match in ((cube, "the cube itself"), (reference.isel(repeat=slice(2)), "2 repeats")):
         with pytest.raises(InputError, match=match):
             so.compare_reference(cube, other)
+
+
+def test_a_small_p_of_an_interaction_is_explained() -> None:
+    cube = cube_of(draw((6, 3, 2, 2), 5))
+    said = " ".join(str(so.permutation_test(cube, "prompt", draws=19)).split())
+    assert "no evidence for an interaction where main effects exist" in said
+    said = " ".join(str(so.permutation_test(cube, "prompt", draws=19, hypothesis="benchmark")).split())
+    assert "interactions: no exact p" in said
+    assert "no evidence" not in said
+
+
+def test_what_is_counted_has_no_p_value_in_the_table() -> None:
+    report = so.check_independence(cube_of(draw((6, 3, 2, 2), 5)), draws=199)
+    row = next(row for row in report.tables()[0].rows if row[1] == "no call noise")
+    assert row[3:5] == (None, None)
+    assert all(isinstance(value, float) for value in report.tables()[0].rows[0][2:5])

@@ -100,8 +100,13 @@ class IndependenceReport:
 
     def tables(self) -> tuple[Table, ...]:
         """Detectors, and both estimates."""
+        # A detector that counts has no p value: it found something, or it did not.
         rows = tuple(
-            (_text(d.by), d.name, d.statistic, d.pvalue, d.adjusted, "suspicious" if d.adjusted <= self.alpha else "")
+            (
+                *(_text(d.by), d.name, d.statistic),
+                *((d.pvalue, d.adjusted) if not math.isnan(d.statistic) else (None, None)),
+                "suspicious" if d.adjusted <= self.alpha else "",
+            )
             for d in self.detectors
         )
         notes = tuple(

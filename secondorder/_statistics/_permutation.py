@@ -25,6 +25,11 @@ from secondorder.errors import InputError
 __all__ = ["Hypothesis", "TestResult", "facet_effects", "group_test", "permutation_test"]
 
 Hypothesis = Literal["calls", "labels", "benchmark"]
+JOINT = (
+    "every row tests that one hypothesis, that {facet} has no effect at all: a small p of an interaction is no "
+    "evidence for an interaction where main effects exist (its band in decompose says how large it is)"
+)
+UNADJUSTED = "p is not adjusted for the number of rows, facets or groups"
 MEANINGS: Mapping[str, str] = {
     "calls": "no effect on any item, main or interaction; calls independent",
     "labels": "no effect on any item, main or interaction; calls at one repeat may depend on each other",
@@ -139,8 +144,17 @@ class TestResult:
             f"Permutation test of {self.facet}: {MEANINGS[self.hypothesis]}",
             ("group", "component", "estimate", "p", "items, q <= .05"),
             tuple(rows),
-            (f"{self.draws} shuffles; the smallest possible p is {1 / (self.draws + 1):.2g}",),
+            (f"{self.draws} shuffles; the smallest possible p is {1 / (self.draws + 1):.2g}", *self._cautions()),
         )
+
+    def _cautions(self) -> tuple[str, ...]:
+        """What p values of several rows do not say."""
+        tested = int((~np.isnan(self.pvalues)).sum(1).max())
+        several = tested > 1
+        cautions: tuple[str, ...] = (JOINT.format(facet=self.facet),) if several else ()
+        if len(self.components) > tested:
+            cautions += ("– interactions: no exact p under this hypothesis",)
+        return (*cautions, UNADJUSTED)
 
     def __str__(self) -> str:
         return render_table(self.table())

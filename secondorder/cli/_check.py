@@ -36,7 +36,8 @@ def check(
         A table, cube or run of the same cells with more repeats, from calls of its own: both estimators are compared
         with it.
     alpha
-        Level for all detectors of a judge together (Holm).
+        Level for all detectors of a judge together (Holm). Judges are not adjusted for each other: with several, the
+        exit code is 1 by chance more often than this.
     draws
         Shuffles for exact p values.
     seed

@@ -27,6 +27,8 @@ def permute(
 ) -> int:
     """Test by shuffling that a facet has no effect, or that judges do not differ; exact at any number of calls.
 
+    Exit code 0 whatever the p values: how small one has to be is not for the command to say.
+
     Parameters
     ----------
     source

@@ -79,7 +79,9 @@ def tests_section(tree: xr.DataTree) -> Section | None:
             rows.append((name, str(at.facet.values), str(at.component.values), *values))
     text = (
         f"{SHUFFLED[data.attrs['hypothesis']]} {int(data.attrs['draws'])} shuffles, ties counted; single items at a "
-        "false discovery rate of 5 %."
+        "false discovery rate of 5 %. All rows of a facet test that one hypothesis, no effect at all: a small p of an "
+        "interaction is no evidence for an interaction where main effects exist; its band says how large it is. p is "
+        "not adjusted for the number of rows, facets or judges."
     )
     columns = ("judge", "shuffled", "statistic", "estimate", "p", "items with an effect")
     return Section(MATTERS, text, (_told_apart(tree, Table("", columns, tuple(rows))),))
