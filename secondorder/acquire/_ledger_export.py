@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from secondorder._atomic import replacing
 from secondorder.acquire._ledger_read import LedgerReader, Record, read_ledger
-from secondorder.acquire._ledger_schema import guard
 from secondorder.errors import InputError
 
 __all__ = ["export_ledger"]
@@ -82,15 +81,8 @@ def export_ledger(
     }
     if out.suffix not in writers:
         raise InputError(f"cannot export to {out.suffix!r}", place=str(out), remedy="write .jsonl or .parquet")
-    part = out.with_name(out.name + ".part")
-    with read_ledger(path) as ledger, guard(out):
-        try:
-            count = writers[out.suffix](_rows(ledger, rows, bodies), part)
-            os.replace(part, out)
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-    return count
+    with read_ledger(path) as ledger, replacing(out) as fresh:
+        return writers[out.suffix](_rows(ledger, rows, bodies), fresh)
 
 
 def _rows(ledger: LedgerReader, rows: str, bodies: bool) -> Iterator[dict[str, Any]]:
