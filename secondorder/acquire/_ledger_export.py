@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -111,8 +110,6 @@ def _write_jsonl(rows: Iterator[dict[str, Any]], part: Path) -> int:
     with open(part, "wb") as file:
         for count, row in enumerate(rows, 1):  # noqa: B007
             file.write(msgspec.json.encode(row) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
     return count
 
 
