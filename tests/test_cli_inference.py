@@ -138,9 +138,9 @@ def test_a_cube_of_a_run_is_read_as_its_audit_declared(
     _, out, _ = run(capsys, "contrast", path, *asked, "--kernel", "nominal")
     nominal = so.decompose(cube, kernel="nominal", pairs="across-repeats")
     assert json.loads(out)["groups"][0]["contrasts"][0]["estimate"] == nominal["prompt"].estimate
-    _, out, _ = run(capsys, "certify", path, "--component", "prompt", "--tau", 1.5, "--format", "json")
+    _, out, _ = run(capsys, "certify", path, "--component", "prompt", "--tau", 0.5, "--format", "json")
     first = json.loads(out)["certificates"][0]
-    assert first["stopped_at"] == so.certify(declared, "prompt", 1.5).stopped_at
+    assert first["stopped_at"] == so.certify(declared, "prompt", 0.5).stopped_at
     for command in (["check"], ["test", "--draws", 99], ["posterior", "--draws", 40, "--tune", 20]):
         code, _, err = run(capsys, command[0], path, *command[1:])
         assert code in (0, 1), err
