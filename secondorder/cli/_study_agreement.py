@@ -258,6 +258,8 @@ def _wordings(roles: Roles, source: str) -> str:
 def _similarity(path: Path) -> dict[tuple[str, str], float]:
     import pandas as pd
 
+    if not path.is_file():
+        raise InputError("there is no such file", place=f"--similarity {path}", remedy="give a .csv or .tsv")
     frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype={0: str, 1: str})
     if frame.shape[1] < 3:
         raise InputError("it needs two columns of prompts and one of numbers", place=str(path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -163,17 +164,8 @@ def match_budget(
         for source, flag, name in (("prompts", "prompt", prompt), ("judges", "judge", judge))
         if name not in cube["verdict"].dims
     }
-    arms = [
-        _arm(
-            source,
-            outcome_values(m, len(laid.classes), known.scores, rule=rule, ties=ties),
-            counts,
-            kept,
-            known,
-            absent.get(source, ""),
-        )
-        for source, m in grid
-    ]
+    outcome = partial(outcome_values, n_classes=len(laid.classes), scores=known.scores, rule=rule, ties=ties)
+    arms = [_arm(source, m, outcome, counts, kept, known, absent.get(source, "")) for source, m in grid]
     columns = np.stack([arm.columns for arm in arms], axis=1)  # (groups, arms, items, columns)
     flat = columns.transpose(2, 0, 1, 3).reshape(columns.shape[2], -1)
     drawn = resampled_sums(flat, draws=draws, seed=seed, strata=laid.strata)
@@ -228,14 +220,24 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
     return counts, np.asarray(present & ~short)
 
 
-def _arm(source: str, outcome: Outcome, counts: Array, kept: NDArray[np.bool_], known: _Known, absent: str) -> _Arm:
+def _arm(
+    source: str,
+    m: int,
+    outcome_of: Callable[[int], Outcome],
+    counts: Array,
+    kept: NDArray[np.bool_],
+    known: _Known,
+    absent: str,
+) -> _Arm:
     n_groups, n_items, n_events, n_judges, n_prompts, size = counts.shape
     columns = np.zeros((n_groups, n_items, SINGLE + 2 * PAIR))
-    m, n_calls = outcome.calls, int(counts.sum(-1).max(initial=0))
+    n_calls = int(counts.sum(-1).max(initial=0))
     levels = {"repeats": n_calls, "prompts": n_prompts, "judges": n_judges}[source]
     if m > levels:
         lacking = f"{m} calls per cell" if source == "repeats" else f"{m} {source}"
         return _Arm(columns, absent or f"it needs {lacking}, there {'is' if levels == 1 else 'are'} {levels}")
+    # Only now: so many votes have as many outcomes as there are ways to count them.
+    outcome = outcome_of(m)
     cells = counts[kept].reshape(-1, n_judges, n_prompts, size)
     if source == "repeats":
         means, shared, fresh = repeats_moments(cells, outcome)
