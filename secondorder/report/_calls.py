@@ -130,7 +130,7 @@ def integrity_section(tree: xr.DataTree) -> Section | None:
     duplicates = json.loads(tree["/provenance"].attrs.get("duplicates", "null"))
     if duplicates is not None:
         spread = ("",) * (len(parts) - 1)
-        rows.append(("whole responses (ids, times and all) identical to the byte, all judges", duplicates["body"], *spread))
+        rows.append(("whole responses, ids and times too, identical to the byte", duplicates["body"], *spread))
         rows.append(("of them inside one cell", duplicates["body_inside_cell"], *spread))
     if "drift" in data:
         rows.append(("drift: class, change over the run ± SE", *(_drift(row) for _, row in parts)))
