@@ -35,8 +35,9 @@ def looks_like_key(name: str) -> bool:
 
     Examples
     --------
-    >>> [looks_like_key(name) for name in ("Authorization", "x-goog-api-key", "X-Title", "anthropic-version")]
-    [True, True, False, False]
+    >>> names = ("Authorization", "x-goog-api-key", "X-My-Pass", "X-Title", "anthropic-version")
+    >>> [looks_like_key(name) for name in names]
+    [True, True, True, False, False]
     """
     return not _WORDS.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))
 
