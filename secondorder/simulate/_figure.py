@@ -26,17 +26,22 @@ MOST_COLUMNS = 5
 def bias_figure(result: StudyResult) -> Figure:
     """Bias of every method along the first factor that has several levels; lines are closed forms where they exist.
 
-    Rows are combinations of the other factors (the first six), columns are estimands (the first five). Bars are 95 %
-    Monte Carlo intervals.
+    Rows are combinations of the other factors (the first six), columns are estimands (the first five); a title says if
+    there are more. Bars are 95 % Monte Carlo intervals.
     """
     data = result.data
     along = next((name for name in result.factors if data.sizes[name] > 1), result.factors[0])
     others = [name for name in result.factors if name != along]
-    rows = list(product(*(data[name].values for name in others)))[:MOST_ROWS]
-    columns = list(data["estimand"].values)[:MOST_COLUMNS]
+    combinations, estimands = list(product(*(data[name].values for name in others))), list(data["estimand"].values)
+    rows, columns = combinations[:MOST_ROWS], estimands[:MOST_COLUMNS]
     figure = new_figure((2.6 * len(columns) + 0.8, 2.0 * len(rows) + 1.0))
     axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True)
     x, labels = positions(data[along].values)
+    # Between levels that are no numbers there is nothing for a line to go through.
+    exact_style = "-" if np.issubdtype(data[along].dtype, np.number) else "_"
+    if len(rows) < len(combinations) or len(columns) < len(estimands):
+        shown = f"{len(rows)} of {len(combinations)} combinations, {len(columns)} of {len(estimands)} estimands"
+        figure.suptitle(f"{shown}; all are in summary.csv", fontsize=9)
     for row, levels in enumerate(rows):
         place = dict(zip(others, levels, strict=True))
         for column, estimand in enumerate(columns):
@@ -44,7 +49,7 @@ def bias_figure(result: StudyResult) -> Figure:
             cell = data.sel(estimand=estimand, **place)
             exact = cell["plugin_bias"].values
             if "plugin" in data["estimator"].values and np.isfinite(exact).all():
-                ax.plot(x, exact, color="#767676", linewidth=1, zorder=1)
+                ax.plot(x, exact, exact_style, color="#767676", linewidth=1, markersize=16, zorder=1)
             draw_methods(ax, x, cell, "bias")
             ax.axhline(0, color="#222222", linewidth=0.6, zorder=0)
             if row == 0:
