@@ -405,6 +405,37 @@ def test_errors_on_one_item_cost_that_item_alone(path):
 # -- policies and limits ----------------------------------------------------------------------------------------------
 
 
+class Patient:
+    """Wants nothing of an item before its first call has ended."""
+
+    def __init__(self, calls):
+        self.firsts, self.ended = {}, set()
+        for call in calls:
+            self.firsts.setdefault(call.item, call.id)
+
+    def observe(self, call, outcome):
+        self.ended.add(call.id)
+
+    def wanted(self, call):
+        first = self.firsts[call.item]
+        return "" if call.id == first or first in self.ended else "undecided"
+
+
+def test_a_policy_that_waits_for_a_call_without_answer_does_not_wait_for_ever(path):
+    calls = small.make_calls(items=2, prompts=("p1",), orders=("AB",), repeats=2, shuffled=False)
+    path = small.plan(path.with_name("waiting.sqlite"), calls)
+    # The first call of the second item fails when all of the first item have ended: nothing else is out then.
+    which = " for item001,"
+    faults = [Fault(kind="slow", contains=which, seconds=0.5), Fault(kind="reset", contains=which)]
+    with SimulatedJudge(faults=faults, process=False) as server:
+        run(path, server.base_url, fields={"concurrency": 2}, retry=RetrySpec(attempts=1), policy=Patient(calls))
+    assert (None, "") not in counts(path)
+    with read_ledger(path) as ledger:
+        lost = [record for record in ledger.outcomes() if record.outcome.status == "no_completion"]
+    assert len(lost) == 2
+    assert all(record.error for record in lost), "the report shows why"
+
+
 def test_the_limit_of_calls_is_exact_and_the_rest_says_why(path):
     with SimulatedJudge(process=False) as server:
         with Ledger(path):

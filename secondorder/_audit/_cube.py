@@ -49,24 +49,23 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
     with read_ledger(folder.ledger) as reader:
         origin = {"name": folder.ledger.name, "sha256": _digest(reader)}
         spec = spec_from_manifest(manifest)
-        origins = Origins(spec)
+        origins, null_origins = Origins(spec), Origins(spec)
         design = _Cells(design_grid(manifest))
         null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
         for record in reader.outcomes(bodies=True):
             if record.call.warmup:
                 continue
             if null is not None and is_null(record.call.prompt):
-                null.put(record, origins.add(record))
+                null.put(record, null_origins.add(record))
             else:
                 design.put(record, origins.add(record))
         design_only = {
             "duplicates": _duplicates(reader),
             "asked": _asked(manifest),
             "answers": _answers(reader, spec),
-            "cached": origins.cached,
+            **origins.attributes,
         }
-    regimes = {"regimes": origins.regimes}
-    return design.cube(origin, design_only | regimes), None if null is None else null.cube(origin, regimes)
+    return design.cube(origin, design_only), None if null is None else null.cube(origin, null_origins.attributes)
 
 
 def _digest(reader: LedgerReader) -> str:

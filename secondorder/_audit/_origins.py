@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from secondorder.acquire import AuditSpec, Record, reread
 from secondorder.acquire._cache_signs import cache_signs
@@ -24,7 +24,7 @@ class _Regime(NamedTuple):
 
 
 class Origins:
-    """Regimes in the order in which they first answer, and counts of cached answers, over the calls of a run.
+    """Regimes in the order in which they first answer, and counts of cached answers, over the calls of one cube.
 
     A regime is what the server says of itself: model, fingerprint, service tier and provider. Different ones are
     different response laws.
@@ -63,3 +63,8 @@ class Origins:
     def cached(self) -> Mapping[str, int]:
         """Answers of each judge whose headers or usage say that they come from a cache."""
         return dict(self._cached)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Both, as a cube carries them."""
+        return {"regimes": self.regimes, "cached": self.cached}

@@ -262,6 +262,7 @@ class JudgeRun:
             except SecondOrderError as error:
                 self._fail(error)
             self._idle += 1
+            self._heard.set()  # a call without answer has ended nothing, and yet nothing may be out any more
 
     async def _do(self, job: Job) -> None:
         if self._halted.is_set():
@@ -332,7 +333,9 @@ class JudgeRun:
             tally.in_flight -= 1
 
     def _complete(self, call: Call, number: int, exchange: Exchange, completion: Completion) -> None:
-        self._end_unanswered()
+        self._silence.answered = True
+        if not self._halted.is_set():  # an answer from before the judge went away ends nothing
+            self._end_unanswered()
         self._shared.admission.pay(self.name, completion)
         try:
             outcome = outcome_of(completion, self._shared.parse, call)
@@ -342,9 +345,15 @@ class JudgeRun:
         self._record(call, number, "completed", exchange, outcome)
 
     def _record(
-        self, call: Call, number: int, result: str, exchange: Exchange | None = None, outcome: Outcome | None = None
+        self,
+        call: Call,
+        number: int,
+        result: str,
+        exchange: Exchange | None = None,
+        outcome: Outcome | None = None,
+        error: str = "",
     ) -> None:
-        self._shared.ledger.record(attempt_of(call, number, result, exchange, outcome))
+        self._shared.ledger.record(attempt_of(call, number, result, exchange, outcome, error))
         if outcome is not None:
             if not call.warmup:
                 self._shared.tally.end(outcome)
@@ -378,7 +387,8 @@ class JudgeRun:
 
     def _end_unanswered(self) -> None:
         for call, number, failure in self._silence.end():
-            self._record(call, number, "not_called", outcome=Outcome("no_completion", failure.reason))
+            outcome = Outcome("no_completion", failure.reason)
+            self._record(call, number, "not_called", outcome=outcome, error=failure.detail)
 
     def _useless(self, problem: str) -> EndpointError:
         return EndpointError(

@@ -53,11 +53,16 @@ def reread(record: Record, judge: JudgeSpec) -> Completion | None:
 
 
 def attempt_of(
-    call: Call, number: int, result: str, exchange: Exchange | None = None, outcome: Outcome | None = None
+    call: Call,
+    number: int,
+    result: str,
+    exchange: Exchange | None = None,
+    outcome: Outcome | None = None,
+    error: str = "",
 ) -> Attempt:
-    """Ledger row of an attempt; without an exchange, of what never came to one."""
+    """Ledger row of an attempt; without an exchange, of what never came to one, and `error` says why."""
     if exchange is None:
-        return Attempt(call=call.rank, number=number, result=result, outcome=outcome)
+        return Attempt(call=call.rank, number=number, result=result, outcome=outcome, error=error)
     reading = exchange.reading
     usage = reading if isinstance(reading, Completion) else None
     return Attempt(

@@ -69,7 +69,9 @@ class Silence:
         """What happened, with the latest detail."""
         rejected = all(each.failure.remedy == "rejected" for each in self._calls)
         what = "were all rejected" if rejected else "got no answer"
-        return f"{len(self)} calls in a row {what} ({self._calls[-1].failure.detail})"
+        if len(self) == 1:
+            what = what.replace("were all", "was")
+        return f"{len(self)} call{'s in a row' * (len(self) > 1)} {what} ({self._calls[-1].failure.detail})"
 
     def end(self) -> list[Unanswered]:
         """The judge is there: the calls that have ended by that."""
