@@ -152,13 +152,23 @@ def test_both_estimates_are_those_of_two_decompositions(missing: bool, monkeypat
                 np.testing.assert_allclose(effects[name][0], values, atol=1e-14)
 
 
-def test_what_cannot_be_tested_is_left_out() -> None:
+def test_what_cannot_be_tested_says_so() -> None:
     once = estimate_all(made(some(judges=1, repeats=1)), {})[1]
     for part in ("tests", "independence"):
         assert not once[f"/{part}"].to_dataset().variables
+        assert "one call per cell" in once[f"/{part}"].attrs["reason"]
     text = shown(once)
-    assert "Does it matter at all?" not in text
-    assert "one call per cell" in text
+    assert text.count("Not tested: ") == 2
+    assert "Does it matter at all?" in text
+
+
+def test_a_judge_that_cannot_be_tested_is_named() -> None:
+    codes = some(judges=2, repeats=2)
+    codes[1, ..., 1] = -1
+    tree = estimate_all(made(codes), {"incomplete": "drop-item"})[1]
+    reason = tree["/tests"].attrs["reason"]
+    assert reason.startswith("Not tested: ")
+    assert shown(tree).count(reason.split(":")[1].strip()) >= 2
 
 
 def test_what_was_not_tested_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

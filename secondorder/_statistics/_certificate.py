@@ -77,8 +77,12 @@ class Certificate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of every field."""
-        return asdict(self)
+        """Plain values of every field, with what the verdict is about."""
+        return {**asdict(self), "about": self.about, "notes": list(self._cautions)}
+
+    @property
+    def _cautions(self) -> tuple[str, ...]:
+        return (KNOWN,) if self.audit_items == self.n_items else ()
 
     def table(self) -> Table:
         """The certificate as a table of two columns."""
@@ -97,7 +101,7 @@ class Certificate:
             ("least items for 'below'", "–" if self.least_items is None else self.least_items),
             (f"{level} band, valid at any time", f"[{format_number(self.lower)}, {format_number(self.upper)}]"),
         )
-        notes = (self.about, KNOWN) if self.audit_items == self.n_items else (self.about,)
+        notes = (self.about, *self._cautions)
         return Table(f"Certificate: {self.component} against {self.tau:g}", ("", ""), rows, notes)
 
     def __str__(self) -> str:

@@ -235,8 +235,9 @@ def independence_report(
             )
         adjusted = holm([test.pvalue for test in tests])
         detectors.extend(Detector(group.by, *test, float(p)) for test, p in zip(tests, adjusted, strict=True))
-        detectors.extend(_counted(group, part))
-        means, others = _complete(group).mean(0), _across(group).mean(0)
+        values = _complete(group)
+        detectors.extend(_counted(group, part, values))
+        means, others = values.mean(0), _across(group).mean(0)
         effects.extend((group.by, name, float(means[j]), float(others[j])) for j, name in enumerate(group.names))
     return IndependenceReport(tuple(detectors), alpha, tuple(effects))
 
@@ -284,7 +285,7 @@ def _when(part: xr.Dataset, group: Group) -> dict[str, Floats]:
     return found
 
 
-def _counted(group: Group, part: xr.Dataset) -> list[Detector]:
+def _counted(group: Group, part: xr.Dataset, values: Floats) -> list[Detector]:
     """What needs no test: one response id under two calls, and cells that never vary although they differ."""
     found = []
     if "response_key" in part:
@@ -293,8 +294,8 @@ def _counted(group: Group, part: xr.Dataset) -> list[Detector]:
         repeated = int(counts[counts > 1].sum())
         found.append(("repeated ids", repeated > 0, f"{repeated} calls"))
     tie = 1e-12 * group.scale
-    constant = bool((np.abs(group.values[:, group.index("call")]) <= tie).all())
-    differ = bool((group.values[:, group.index("total")] > tie).any())
+    constant = bool((np.abs(values[:, group.index("call")]) <= tie).all())
+    differ = bool((values[:, group.index("total")] > tie).any())
     found.append(("no call noise", constant and differ, f"{group.calls.codes.shape[-1]} repeats, all alike"))
     return [
         Detector(group.by, name, np.nan, 1.0 - seen, 1.0 - seen, note if seen else "") for name, seen, note in found

@@ -77,8 +77,10 @@ def tests_part(result: Decomposition) -> xr.Dataset:
     first = result.groups[0]
     facets = first.design.names
     tests = [(facet, component.name) for facet in facets for component in facet_effects(first, facet)]
-    if not tests or any(any(group.reasons) for group in result.groups):
+    if not tests:
         return xr.Dataset()
+    if why := _undefined(result):
+        return xr.Dataset(attrs={"reason": why})
     if draws < FEWEST_DRAWS:
         return xr.Dataset(attrs={"reason": TOO_MANY.format(command="test")})
     hypothesis: Hypothesis = "labels" if first.settings.pairs == "across-repeats" else "calls"
@@ -107,8 +109,8 @@ def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.
         ``independence`` (dim ``detector``) and ``independence/effects`` (dims ``group, component``); the first alone,
         and empty but for an attribute `reason`, for cubes without such tests.
     """
-    if any(any(group.reasons) for group in result.groups):
-        return {"independence": xr.Dataset()}
+    if why := _undefined(result):
+        return {"independence": xr.Dataset(attrs={"reason": why})}
     draws = _draws(result)
     untestable = (
         NUMBERED if not has_named_repeats(cube)
@@ -155,6 +157,13 @@ def _test(group: Group, facet: str, hypothesis: Hypothesis, draws: int, seed: in
 def _discovered(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
     """How many items each component is found on."""
     return np.array([(benjamini_hochberg(column) <= ALPHA).sum() for column in pvalues.T], dtype=np.float64)
+
+
+def _undefined(result: Decomposition) -> str:
+    """Which groups have no components to test, and why; empty where all have."""
+    found = zip(_labels(result), (next(filter(None, group.reasons), "") for group in result.groups), strict=True)
+    said = [f"{label}: {why}" if label else why for label, why in found if why]
+    return f"Not tested: {'; '.join(said)}." if said else ""
 
 
 def _labels(result: Decomposition) -> list[str]:

@@ -43,7 +43,9 @@ def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
         _, counts = np.unique(keys[keys != 0], return_counts=True)
         if (copies := int(counts[counts > 1].sum())) > 0:
             notes.append(f"{copies} calls share a response id with another: they are copies of an answer, not calls")
-    if cached := attribute(cube, "cached", {}).get(by.get(JUDGE, ""), 0):
+    alone = JUDGE in cube.coords and cube[JUDGE].ndim == 0
+    judge = by.get(JUDGE, str(cube[JUDGE].values) if alone else "")
+    if cached := attribute(cube, "cached", {}).get(judge, 0):
         notes.append(f"{cached} answers say that they come from a cache: they are no calls of their own")
     regimes = regimes_of(cube)
     if len(regimes) > 1:

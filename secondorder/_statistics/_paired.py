@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Table, plain, render_table
+from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._comparable import (
     differing_declarations,
     label_of,
@@ -19,7 +20,7 @@ from secondorder._statistics._comparable import (
     shared_strata,
     told_apart,
 )
-from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
 from secondorder.core._intervals import item_errors, t_interval
 from secondorder.core._sign_flips import sign_flip_test
@@ -93,7 +94,14 @@ class PairedTests:
                 "pair": [f"{label_of(a)} - {label_of(b)}" for a, b in self.pairs],
                 "component": list(self.components),
             },
-            attrs={"n_items": self.n_items, "patterns": self.patterns, "exact": int(self.exact), "seed": self.seed},
+            attrs={
+                "n_items": self.n_items,
+                "patterns": self.patterns,
+                "exact": int(self.exact),
+                "seed": self.seed,
+                "level": self.level,
+                "notes": "\n".join(self.notes),
+            },
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,6 +112,7 @@ class PairedTests:
             "patterns": self.patterns,
             "exact": self.exact,
             "seed": self.seed,
+            "level": self.level,
             "pairs": [
                 {
                     "a": dict(a),
@@ -225,9 +234,9 @@ def paired_test(
     >>> found.n_items, found.exact, found.components[0], float(found.pvalues[0, 0])
     (8, True, 'call', 0.0078125)
     """
-    if draws < 19:
-        raise InputError(f"{draws} draws", place="draws", remedy="ask for at least 19 (p = .05 needs them)")
-    groups = told_apart([group for decomposition in (a, *more) for group in decomposition.groups])
+    check_draws(draws, "draws", least=19)
+    whole(seed, "seed")
+    groups = told_apart([group for given in (a, *more) for group in required(given, "paired_test").groups])
     if len(groups) < 2:
         raise InputError("one group", place="paired_test", remedy="give two judges at least: by='judge'")
     for other in groups[1:]:

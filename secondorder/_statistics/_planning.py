@@ -235,7 +235,7 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
     negative = [
         name
         for name, part in zip(group.names, np.stack(_means(raw)).min(0), strict=True)
-        if part < -1e-12 * group.scale
+        if part < -1e-12 * group.scale**2
     ]
     if negative:
         notes += (
