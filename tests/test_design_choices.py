@@ -242,9 +242,10 @@ def test_a_planted_factorial_is_recovered() -> None:
 
 
 def test_tests_keep_their_level_where_no_choice_matters() -> None:
-    """200 data sets without any effect: p below .05 in a share within 4 standard errors of .05 (.0616).
+    """200 data sets without any effect: p below .05 in 1 to 23 of them.
 
-    The chance of a false failure is below 1e-4; a test that rejects 15 % of the time would be seen with certainty.
+    The chance of a false failure is below 2e-4 (binomial); a test that rejects 15 % of the time is seen with
+    probability .9, one that never rejects always.
     """
     rng = np.random.default_rng(11)
     human = np.full(25, 4.0)
@@ -256,7 +257,7 @@ def test_tests_keep_their_level_where_no_choice_matters() -> None:
         found = impacts(read_errors(error_columns(score, human).sum(0)), contrast)
         null = impacts(null_errors(score, human, contrast, permutations=59, rng=rng), contrast)
         low += (1 + (null[:, 1] >= found[1]).sum()) / 60 <= 0.05
-    assert abs(low / 200 - 0.05) < 0.0616
+    assert 1 <= low <= 23
 
 
 # Binary tasks ---------------------------------------------------------------------------------------------------------

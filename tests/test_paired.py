@@ -48,7 +48,7 @@ def test_few_items_are_enumerated() -> None:
 
 
 def test_random_patterns_follow_the_enumeration() -> None:
-    """20 000 patterns of 2^14: each share within five standard errors (6e-7), a probability off by a tenth is seen."""
+    """10 000 patterns of 2^14: each share within five standard errors (6e-7), a probability off by a tenth is seen."""
     table = differences(14, 1, 2, seed=3, shift=0.2)
     exact = sign_flip_test(table, seed=0, n_draws=2**14)
     drawn = sign_flip_test(table, seed=5, n_draws=10_000)
