@@ -61,7 +61,7 @@ def test_errors_are_those_of_the_decomposition(whole: tuple[xr.Dataset, xr.DataT
                 assert (float(at.lower), float(at.upper)) == pytest.approx((lower, upper), nan_ok=True)
     text = shown(tree)
     assert "How sure" in text
-    assert f"SE {one.se('call', covers='calls'):.4f}" in text
+    assert f"±{one.se('call', covers='calls'):.4f}" in text
 
 
 def test_items_keep_what_errors_are_made_of(whole: tuple[xr.Dataset, xr.DataTree]) -> None:

@@ -47,8 +47,8 @@ def errors_section(tree: xr.DataTree) -> Section | None:
         notes += [f"calls: {text}." for text in row.note.values.tolist() if text]
         tables.append(Table(name, ("covers", "drawn anew", *components), tuple(rows), tuple(notes)))
     text = (
-        f"Standard errors and {100 * float(data.attrs['level']):g} % t bands, by what is thought of as drawn anew. "
-        "Those over items include the noise of their calls."
+        f"± is one standard error; below it the {100 * float(data.attrs['level']):g} % t band, by what is thought of "
+        "as drawn anew. Those over items include the noise of their calls."
     )
     if crossed:
         text += (
@@ -61,7 +61,7 @@ def errors_section(tree: xr.DataTree) -> Section | None:
 def _banded(at: xr.Dataset) -> str:
     if at.se.isnull():
         return "–"
-    return f"SE {number(at.se)}\n[{number(at.lower)}, {number(at.upper)}]"
+    return f"±{number(at.se)}\n[{number(at.lower)}, {number(at.upper)}]"
 
 
 def tests_section(tree: xr.DataTree) -> Section | None:
