@@ -256,14 +256,15 @@ def _wordings(roles: Roles, source: str) -> str:
 
 
 def _similarity(path: Path) -> dict[tuple[str, str], float]:
-    import pandas as pd
+    from secondorder._labels._plain import read_frame
 
-    if not path.is_file():
-        raise InputError("there is no such file", place=f"--similarity {path}", remedy="give a .csv or .tsv")
-    frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype={0: str, 1: str})
+    frame = read_frame(path)
     if frame.shape[1] < 3:
-        raise InputError("it needs two columns of prompts and one of numbers", place=str(path))
-    return {(str(a), str(b)): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
+        raise InputError("it needs two columns of prompts and one of numbers", place=f"--similarity {path}")
+    try:
+        return {(a, b): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
+    except ValueError as error:
+        raise InputError(str(error), place=f"--similarity {path}", remedy="its third column holds numbers") from None
 
 
 def _features(path: Path, outcomes: dict[str, Any], family: str | None, bands: Bands) -> StudyResult:
