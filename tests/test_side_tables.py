@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from secondorder._labels._columns import as_numbers
 from secondorder._labels._plain import read_side_table
 from secondorder.errors import TableError
+from secondorder.studies import make_scores
 
 
 def table(folder: Path, *lines: str, name: str = "side.jsonl") -> Path:
@@ -37,3 +40,28 @@ def test_a_word_of_pandas_is_a_word(tmp_path: Path) -> None:
 def test_rows_of_other_columns_are_refused_by_line(tmp_path: Path, second: str) -> None:
     with pytest.raises(TableError, match="line 2"):
         read_side_table(table(tmp_path, '{"id": "a", "x": 1}', second))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["9007199254740993", "9007199254740992", ""],
+        ["12345678901234567890", "12345678901234567891"],
+        ["1234567890123456789012"],
+        ["1.1", "1.10"],
+        ["1.00000000000000001", "1.0"],
+        ["0", "-0"],
+        ["1e999", "2"],
+        ["inf", "1"],
+        ["nan", "1"],
+    ],
+)
+def test_labels_are_no_numbers_where_digits_would_be_lost(labels: list[str]) -> None:
+    assert as_numbers(labels).tolist() == labels
+
+
+@pytest.mark.parametrize("score", ["inf", "-Infinity", "1e999"])
+def test_a_score_is_finite(score: str) -> None:
+    rows = {"item": ["a", "b"], "prompt": ["x", "x"], "score": ["1.5", score]}
+    with pytest.raises(TableError, match="is no number"):
+        make_scores(pd.DataFrame(rows), item="item", score="score", facets=["prompt"])

@@ -126,7 +126,7 @@ def _numbers(column: pd.Series[Any], name: str) -> Array:
     import pandas as pd
 
     values = pd.to_numeric(column.replace("", None), errors="coerce").to_numpy(dtype=float)
-    wrong = np.isnan(values) & ~(column.isna() | (column == "")).to_numpy()
+    wrong = ~np.isfinite(values) & ~(column.isna() | (column == "")).to_numpy()
     if wrong.any():
         raise TableError(
             f"{column.to_numpy()[wrong][0]!r} is no number", place=f"rows, column {name}", remedy="map labels to scores"
