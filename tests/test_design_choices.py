@@ -347,6 +347,46 @@ def test_sources_of_variance_are_those_of_the_generic_decomposition() -> None:
         assert float(ours["variance"].estimate.sel(component=name)) == pytest.approx(theirs[name].estimate, abs=1e-10)
 
 
+def test_call_noise_is_read_from_items_with_repeats_and_no_call_moves_it_into_the_interaction() -> None:
+    """By sums over pairs of calls and cells; an item with a single call somewhere still counts for the rest."""
+    rng = np.random.default_rng(5)
+    score = rng.normal(4, 1, (2, 3, 40, 3))
+    score[0, 1, 7, 1:] = np.nan  # one call left in one cell
+    score[1, 2, 9, 2] = np.nan  # two calls left
+    cube = xr.Dataset({"score": (("model", "detail", "item", "repeat"), score)})
+    found = dominant_source(cube, factors=["model", "detail"], draws=0)
+    within = [
+        [np.nanvar(score[m, d, i], ddof=1) if np.isfinite(score[m, d, i]).sum() > 1 else np.nan
+         for m in range(2) for d in range(3)] for i in range(40)
+    ]  # fmt: skip
+    call = np.nanmean(np.mean(within, axis=1))
+    means = np.nanmean(score, axis=-1)
+    squares = np.nanmean(score**2, axis=-1)
+
+    def apart(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> float:
+        return float(np.mean([(squares[a] + squares[b]) / 2 - means[a] * means[b] for a, b in pairs]))
+
+    cells = [(m, d) for m in range(2) for d in range(3)]
+    every = [(a, b) for a in cells for b in cells if a != b]
+    other = apart([(a, b) for a, b in every if a[0] != b[0] and a[1] != b[1]])
+    model = apart([(a, b) for a, b in every if a[0] == b[0]])
+    detail = apart([(a, b) for a, b in every if a[1] == b[1]])
+    expected = {
+        "call": call,
+        "model": other - model,
+        "detail": other - detail,
+        "model:detail": model + detail - other - call,
+        "total": other,
+    }
+    got = found["variance"].estimate
+    assert {name: float(got.sel(component=name)) for name in expected} == pytest.approx(expected, abs=1e-12)
+    assert found.data["n_items"].to_numpy().tolist() == [40] * 5
+    assert found.data["n_repeated"].to_numpy().tolist() == [39] * 5
+    assert "all: call noise is read from the 39 of 40 items with two calls in every cell." in found.notes
+    once = dominant_source(cube.isel(repeat=[0]), factors=["model", "detail"], draws=0)
+    assert "model:detail + call" in str(once)
+
+
 def test_planted_variances_are_recovered_and_the_dominant_source_named() -> None:
     """Levels of model have variance .173, of detail .03, noise .25; the last interaction holds the noise (one call)."""
     data = planted(wide=0.0)
