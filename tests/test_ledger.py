@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from secondorder.acquire._ledger import Attempt, Ledger
@@ -86,6 +87,9 @@ def test_outcomes_and_attempts_come_back(path):
         assert records[0].headers == {"x-request-id": "r"}
         assert (records[0].response, records[1].response, records[2].response) == (response(0), None, response(3))
         assert records[2].call == CALLS[3]
+        replace = msgspec.structs.replace
+        bare = [replace(record, call=replace(record.call, request=b"")) for record in records]
+        assert list(ledger.outcomes(bodies="response")) == bare
         assert [(record.call.rank, record.result) for record in ledger.attempts()] == [
             *((3, "timeout"), (0, "completed"), (3, "completed"), (1, "not_called"))
         ]

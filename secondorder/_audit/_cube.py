@@ -52,7 +52,7 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
         origins, null_origins = Origins(spec), Origins(spec)
         design = _Cells(design_grid(manifest))
         null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
-        for record in reader.outcomes(bodies=True):
+        for record in reader.outcomes(bodies="response"):
             if record.call.warmup:
                 continue
             if null is not None and is_null(record.call.prompt):
