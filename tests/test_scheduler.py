@@ -28,6 +28,7 @@ from secondorder.acquire._ledger_verify import verify_ledger
 from secondorder.acquire._outcome import outcome_of, reread
 from secondorder.acquire._retry import Backoff, Pace, retry_after_s
 from secondorder.acquire._scheduler import run_calls
+from secondorder.acquire._silence import SILENT, SILENT_ITEMS, Silence, Unanswered
 from secondorder.acquire._spec import LimitsSpec, PriceSpec, RetrySpec
 from secondorder.acquire._types import Outcome
 from secondorder.errors import CorruptFileError, EndpointError, KeyRefusedError, LockedError, SpecError
@@ -636,3 +637,48 @@ def test_an_unlimited_pace_waits_only_when_told_to():
 )
 def test_retry_after_is_read(headers, seconds):
     assert retry_after_s(headers, 1_000_000.0) == seconds
+
+
+# -- a judge that is away ---------------------------------------------------------------------------------------------
+
+
+class Heard:
+    """A failure that counts how often its reason is asked for."""
+
+    asked = 0
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    @property
+    def reason(self) -> str:
+        Heard.asked += 1
+        return self._reason
+
+
+@given(
+    st.lists(
+        st.none() | st.tuples(st.sampled_from(("connection", "http_error", "timeout")), st.integers(0, 3)), max_size=40
+    )
+)
+def test_a_judge_is_away_by_the_calls_since_its_last_answer(events):
+    silence, since = Silence(answered=True), []
+    for event in events:
+        if event is None:
+            silence.end()
+            since = []
+            continue
+        reason, item = event
+        since.append(event)
+        errors, items = "http_error" in {r for r, _ in since}, {i for _, i in since}
+        away = len(since) >= SILENT and (not errors or len(items) >= SILENT_ITEMS)
+        call = SimpleNamespace(item=item)
+        assert silence.add(Unanswered(call, 1, Heard(reason))) == away
+        assert len(silence) == len(since)
+
+
+def test_each_unanswered_call_is_looked_at_once():
+    Heard.asked, silence = 0, Silence(answered=True)
+    for _ in range(1000):
+        assert not silence.add(Unanswered(SimpleNamespace(item="the only one"), 1, Heard("http_error")))
+    assert Heard.asked == 1000
