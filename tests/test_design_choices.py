@@ -80,7 +80,7 @@ def test_scales_are_mapped_linearly_and_never_clipped() -> None:
     data = planted(20)
     data["score"][0, 2, 0, :3] = 1.2  # outside 0-1: invalid, and the items leave the common comparison
     found = judge_designs(data, factors=FACTORS, draws=0)
-    assert "3 scores outside their scale, 3 items left out" in str(found)
+    assert "3 invalid scores set aside, 3 items left out" in str(found)
     assert (found.data["n_items"] == 17).all()
     with pytest.raises(InputError, match="scale 'odd' has no bounds"):
         judge_designs(data.assign_coords(scale=["1-7", "-3-3", "odd"]), factors=FACTORS, draws=0)
@@ -480,7 +480,7 @@ def test_hanna_designs_with_failed_judgements_set_aside(data_dir: Path) -> None:
     clean = judge_designs(data, **asked, scales=(1, 5), incomplete="available", draws=0)  # type: ignore[arg-type]
     below = (np.array(score) < 1).sum()
     assert below > 0
-    assert f"{below} scores outside their scale" in str(clean)
+    assert f"{below} invalid scores set aside" in str(clean)
     for j, judge in enumerate(judges):
         for p in range(4):
             kept = np.array(score[j][p]) >= 1

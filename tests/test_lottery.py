@@ -104,6 +104,23 @@ def test_winners_on_hanna_equal_scipy_and_share_their_draws(hanna: xr.Dataset) -
     assert "flatters the best prompt" in found.notes[-1]
 
 
+def test_what_has_a_score_is_not_counted_as_set_aside_and_an_empty_human_answer_is_none() -> None:
+    cube = xr.Dataset(
+        {"verdict": (("item", "prompt"), [[0, 3], [1, 1], [2, 0], [0, -1], [1, 2]])},
+        coords={
+            "class": ["1", "2", "3", "⊥"],
+            "prompt": ["a", "b"],
+            "gold": ("item", np.array(["1", "2", "3", "1", ""], dtype=object)),
+        },
+    )
+    scores = {"1": 1, "2": 2, "3": 3}
+    for given, expected in (({**scores, "⊥": 0}, (0, 1)), (scores, (1, 1))):
+        found = prompt_winners(cube, scores=given, draws=0).data
+        assert (int(found["n_invalid"][0]), int(found["n_missing"][0])) == expected
+    # The fourth item lacks a call, the fifth its human answer; the first is left out where ⊥ has no score.
+    assert found["n_answers"].to_numpy().tolist() == [2, 2]
+
+
 def test_gold_of_a_cube_may_be_written_in_class_labels() -> None:
     cube = xr.Dataset(
         {"verdict": (("item", "prompt"), [[0, 0], [1, 2], [2, 2], [3, 1]])},

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
 from secondorder._schema import JUDGE, PROMPT, REPEAT
-from secondorder.errors import CubeError, InputError, KernelError
+from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._budget_figure import draw_budgets
-from secondorder.studies._disagreement import Array, class_scores
+from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, as_names
 from secondorder.studies._moments import Outcome, outcome_values, repeats_moments, subsets_moments
-from secondorder.studies._panel import gold_of
+from secondorder.studies._panel import gold_of, known_scores
 from secondorder.studies._parts import Codes, Value, quotient, unit_counts
 from secondorder.studies._ratings import Arranged, Incomplete, Invalid, arrange, check_cube
 from secondorder.studies._result import Drawn, StudyResult, measured, wide_table
@@ -151,13 +151,7 @@ def match_budget(
     there = [name if name in free else () for name in (judge, prompt, repeat)]
     laid = arrange(cube, inner=there, by=by, invalid=invalid)
     counts, kept = _counts(laid, incomplete)
-    try:
-        known_scores: Array | None = class_scores(laid.classes, scores)
-    except KernelError:
-        if scores is not None:
-            raise
-        known_scores = None
-    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores, rule)
+    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores(laid.classes, scores), rule)
     grid = [(source, int(m)) for source in SOURCES for m in calls]
     absent = {
         source: f"there is no dimension of {source}: name it ({flag}=, --{flag})"
