@@ -642,18 +642,15 @@ def test_retry_after_is_read(headers, seconds):
 # -- a judge that is away ---------------------------------------------------------------------------------------------
 
 
-class Heard:
-    """A failure that counts how often its reason is asked for."""
+class Asked:
+    """A call that counts how often its item is asked for."""
 
-    asked = 0
-
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
+    times = 0
 
     @property
-    def reason(self) -> str:
-        Heard.asked += 1
-        return self._reason
+    def item(self) -> str:
+        Asked.times += 1
+        return "the only one"
 
 
 @given(
@@ -672,13 +669,12 @@ def test_a_judge_is_away_by_the_calls_since_its_last_answer(events):
         since.append(event)
         errors, items = "http_error" in {r for r, _ in since}, {i for _, i in since}
         away = len(since) >= SILENT and (not errors or len(items) >= SILENT_ITEMS)
-        call = SimpleNamespace(item=item)
-        assert silence.add(Unanswered(call, 1, Heard(reason))) == away
+        assert silence.add(Unanswered(SimpleNamespace(item=item), 1, SimpleNamespace(reason=reason))) == away
         assert len(silence) == len(since)
 
 
 def test_each_unanswered_call_is_looked_at_once():
-    Heard.asked, silence = 0, Silence(answered=True)
+    silence = Silence(answered=True)
     for _ in range(1000):
-        assert not silence.add(Unanswered(SimpleNamespace(item="the only one"), 1, Heard("http_error")))
-    assert Heard.asked == 1000
+        assert not silence.add(Unanswered(Asked(), 1, SimpleNamespace(reason="http_error")))
+    assert Asked.times == 1000
