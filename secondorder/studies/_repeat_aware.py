@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder._labels._attributes import attribute
 from secondorder._schema import JUDGE, ORDER, PROMPT, REPEAT
 from secondorder.errors import CubeError
-from secondorder.studies._bands import check_draws, item_draws
+from secondorder.studies._bands import alone, check_draws, item_draws
 from secondorder.studies._disagreement import Array, disagreement
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._parts import SMALLEST_EXPECTED, Value, unit_counts
@@ -126,6 +126,7 @@ def repeat_agreement(
         for block in item_draws(linear.shape[1], draws=draws, seed=seed, strata=laid.strata)
     ]
     held = np.concatenate(blocks, axis=-1) if blocks else np.zeros((len(linear), len(MEASURES), 0))
+    held[(kept & alone(kept.shape[1], laid.strata)).any(1)] = np.nan
     if not repeats:
         held[:, [name in NEEDS_REPEATS for name in MEASURES]] = np.nan
     present = (laid.codes >= 0).any(axis=(2, 3, 4))
