@@ -238,6 +238,7 @@ def _decompose_group(
 
     result = values(chosen.matrix)
     n_calls = (calls >= 0).sum(-1)
+    used = given.sel({ITEM: kept[ITEM]})
     return Group(
         by=dict(by),
         items=tuple(str(label) for label in kept[ITEM].values),
@@ -249,14 +250,14 @@ def _decompose_group(
         plugin_values=result.plugin,
         reasons=result.reasons,
         n_calls=int(n_calls.sum()),
-        n_invalid=0 if bottom is None else int((load(given["verdict"].sel({ITEM: kept[ITEM]})) == bottom).sum()),
+        n_invalid=0 if bottom is None else int((load(used["verdict"]) == bottom).sum()),
         n_missing=n_missing,
         items_dropped=tuple(dropped),
         repeats=(int(n_calls.min()), int(n_calls.max())),
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes, *origin_notes(given, by)),
+        notes=(*chosen.notes, *result.notes, *origin_notes(used)),
     )
 
 

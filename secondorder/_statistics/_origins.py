@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._attributes import attribute, load
-from secondorder._schema import JUDGE
 
 __all__ = ["NAMED", "origin_notes", "regimes_of"]
 
@@ -35,7 +34,7 @@ def _named(known: list[Mapping[str, Any]], code: int) -> Mapping[str, Any]:
     return {"asked": "", **dict.fromkeys(NAMED, ""), "fingerprint": f"regime {code}"}
 
 
-def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
+def origin_notes(cube: xr.Dataset) -> tuple[str, ...]:
     """What a reader of a group's numbers has to know of its answers: copies, caches, several servers, another model."""
     notes = []
     if "response_key" in cube:
@@ -43,9 +42,7 @@ def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
         _, counts = np.unique(keys[keys != 0], return_counts=True)
         if (copies := int(counts[counts > 1].sum())) > 0:
             notes.append(f"{copies} calls share a response id with another: they are copies of an answer, not calls")
-    alone = JUDGE in cube.coords and cube[JUDGE].ndim == 0
-    judge = by.get(JUDGE, str(cube[JUDGE].values) if alone else "")
-    if cached := attribute(cube, "cached", {}).get(judge, 0):
+    if "cached" in cube and (cached := int(load(cube["cached"]).sum())) > 0:
         notes.append(f"{cached} answers say that they come from a cache: they are no calls of their own")
     regimes = regimes_of(cube)
     if len(regimes) > 1:
