@@ -219,6 +219,26 @@ def test_undefined_draws_are_counted_and_left_out_of_the_band() -> None:
     assert band(np.array([NAN, 1.0]), level=0.95).reason == "fewer than two draws have a value"
 
 
+def test_another_judge_changes_no_coefficient_of_this_one() -> None:
+    """The chance agreement of AC counts classes: an invalid verdict of one judge is no class of the other's."""
+    rng = np.random.default_rng(2)
+    verdict = rng.integers(0, 2, (2, 30, 3))
+    verdict[1, 0, 0] = 2
+    cube = cube_of(verdict, ("judge", "item", "prompt"), ["a", "b", "⊥"], judge=["x", "y"])
+    both = agreement(cube, weights="linear", draws=0).data["estimate"]
+    for judge in ("x", "y"):
+        alone = agreement(cube.sel(judge=[judge]), weights="linear", draws=0).data["estimate"]
+        np.testing.assert_allclose(both.sel(judge=judge), alone.sel(judge=judge), atol=1e-12)
+
+
+def test_one_item_has_agreement_but_no_chance_scale() -> None:
+    found = repeat_agreement(cube_of([[[0, 1], [1, 1]]], ("item", "prompt", "repeat"), ["a", "b"]), draws=0)
+    assert float(found["across"].estimate) == 0.5
+    assert {str(found[name].reason.item()) for name in ("chance", "kappa_within", "degradation")} == {
+        "fewer than two items"
+    }
+
+
 def test_equal_groups_share_their_draws() -> None:
     one = np.random.default_rng(0).integers(0, 2, (20, 3))
     found = agreement(cube_of([one, one], ("judge", "item", "prompt"), ["a", "b"], judge=["x", "y"]), draws=300)
