@@ -11,7 +11,8 @@ import pytest
 import secondorder as so
 from secondorder._audit._origins import Origin, Origins
 from secondorder._schema import STATUS
-from secondorder._statistics._origins import origin_notes, regimes_of
+from secondorder._statistics._origins import origin_notes, regimes_of, repeated_ids
+from secondorder._statistics._outcomes import integrity
 from secondorder.acquire import Call, Record
 from secondorder.acquire._spec import JudgeSpec
 
@@ -87,3 +88,14 @@ def test_a_call_without_answer_has_no_regime():
     origins = Origins(Spec)
     assert origins.add(record(0, "asked", result="timeout")) == (-1, False)
     assert origins.regimes == []
+
+
+def test_ids_given_twice_are_counted_the_same_everywhere():
+    keys = np.array([5, 5, 7, 0, 0, 7, 7, 9]).reshape(2, 2, 2)  # 0: the server gave none
+    cube = cube_with(Origins(Spec), [Origin(0, cached=False)] * 8)
+    assert repeated_ids(cube) is None
+    cube = cube.assign(response_key=(cube.verdict.dims, keys))
+    assert repeated_ids(cube) == 5
+    assert origin_notes(cube)[0].startswith("5 calls share a response id")
+    assert int(integrity(cube)["repeated_ids"][0]) == 5
+    assert any(found.note == "5 calls" for found in so.check_independence(cube, draws=99).detectors)

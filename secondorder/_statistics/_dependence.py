@@ -20,6 +20,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import item_values
 from secondorder._statistics._group import Group
+from secondorder._statistics._origins import repeated_ids
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder.core._dependence import independence_tests
 from secondorder.core._estimates import plugin_from
@@ -288,10 +289,7 @@ def _when(part: xr.Dataset, group: Group) -> dict[str, Floats]:
 def _counted(group: Group, part: xr.Dataset, values: Floats) -> list[Detector]:
     """What needs no test: one response id under two calls, and cells that never vary although they differ."""
     found = []
-    if "response_key" in part:
-        keys = load(part["response_key"])
-        _, counts = np.unique(keys[keys != 0], return_counts=True)
-        repeated = int(counts[counts > 1].sum())
+    if (repeated := repeated_ids(part)) is not None:
         found.append(("repeated ids", repeated > 0, f"{repeated} calls"))
     tie = 1e-12 * group.scale
     constant = bool((np.abs(values[:, group.index("call")]) <= tie).all())
