@@ -467,6 +467,17 @@ def test_missing_calls_are_refused_or_left_out_and_bands_pair_the_sources() -> N
         match_budget(cube, calls=[0])
 
 
+def test_equally_probable_classes_are_tied_as_votes_are() -> None:
+    """Two voters who split as often either way give no class more weight: the alphabet decides nothing."""
+    verdict = [[0, 0], [1, 1], [0, 1], [1, 0]] * 3
+    cube = xr.Dataset({"verdict": (("item", "prompt"), verdict)}, coords={"class": ["a", "b"]})
+    split = [row[0] != row[1] for row in verdict]
+    for ties, said in (("abstain", {""}), ("ordered", {"a"}), ("random", {"a", "b"})):
+        found = aggregate(cube, rules=["dawid_skene"], ties=ties, draws=0).data["decision"].to_numpy().ravel()  # type: ignore[arg-type]
+        assert set(found[split].tolist()) == said
+        assert "" not in found[np.logical_not(split)].tolist()
+
+
 def test_a_fit_that_did_not_converge_is_marked_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     from secondorder.studies import _rules
 

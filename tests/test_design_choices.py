@@ -136,6 +136,11 @@ def test_paired_tests() -> None:
         assert mcnemar(gained, lost) == pytest.approx(theirs([[5, gained], [lost, 5]], exact=True).pvalue, abs=1e-12)
     assert signed_rank(np.zeros(4)) == (0.0, 1.0)
     assert np.isnan(signed_rank(np.full(3, np.nan))).all()
+    # A mapped score is off its equal by rounding: no difference, and no rank of its own.
+    human = np.array([1.6, 2.2, 3.1, 3.4, 4.6, 5.2, 5.8, 6.4])
+    mapped = map_scale([0.1, 0.2, 0.35, 0.4, 0.6, 0.7, 0.8, 0.9], (0, 1))
+    assert (mapped != human).any()
+    assert signed_rank(mapped - human) == (0.0, 1.0)
     gap = np.random.default_rng(0).integers(-3, 4, 80).astype(float)
     assert signed_rank(gap).pvalue == pytest.approx(ss.wilcoxon(gap, method="asymptotic").pvalue, abs=1e-12)
 
@@ -303,6 +308,25 @@ def test_binary_numbers_equal_counting() -> None:
     ok = verdict == right[:, None, None]
     assert tests.tolist() == [mcnemar(int((~ok[:, k, 0] & ok[:, k, 1]).sum()), int((ok[:, k, 0] & ~ok[:, k, 1]).sum()))
                               for k in range(3)]  # fmt: skip
+
+
+def test_a_relabelling_without_leniency_counts_against_the_choice() -> None:
+    """Of one error in each design, a relabelling in four gives a level both and leaves the other none."""
+    verdict = np.array([[0, 0]] * 8)
+    verdict[0, 0] = verdict[1, 1] = 1
+    right = np.zeros(8, dtype=int)
+    right[1] = 1
+    verdict[1] = [1, 0]
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail"), verdict)},
+        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )
+    found = binary_designs(cube, factors=["detail"], accept="TRUE", draws=0, permutations=999).data
+    leniency = found.sel(choice="detail", impact="leniency")
+    # Either a level has a false accept and the other a false reject (as here), or one has both and the other nothing.
+    assert float(leniency["impact_average"]) == 1.0
+    assert float(leniency["impact_pvalue"]) == 1.0
+    assert float(leniency["impact_null"]) == 1.0
 
 
 def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> None:

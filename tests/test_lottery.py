@@ -399,6 +399,16 @@ def test_the_chance_level_of_eta_squared_is_exact(levels: tuple[int, ...]) -> No
     assert float(one.pvalue) == pytest.approx(np.mean([e >= eta(y) - 1e-9 for e in every]), abs=1e-12)
 
 
+def test_outcomes_that_do_not_vary_have_no_slope_and_no_p() -> None:
+    """Equal outcomes leave rounding errors, whose regression is no result."""
+    prompts = [f"p{k}" for k in range(6)]
+    traits = {"x": {p: k % 3 for k, p in enumerate(prompts)}, "z": {p: k for k, p in enumerate(prompts)}}
+    found = feature_effects(dict.fromkeys(prompts, 0.3), traits)
+    assert found.data["estimate"].isnull().all()
+    assert found.data["pvalue"].isnull().all()
+    assert "outcomes do not vary" in str(found["slope"].reason.sel(feature="x").item())
+
+
 def test_slopes_with_and_without_the_other_traits_equal_least_squares() -> None:
     import statsmodels.api as sm
 

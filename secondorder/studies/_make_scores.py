@@ -77,12 +77,7 @@ def make_scores(
     dims = [*facets, ITEM, *((REPEAT,) if repeat else ())]
     labels = {dim: frame[key].map(str).to_numpy() for dim, key in zip(dims, keys, strict=True)}
     levels = {dim: in_order(set(found.tolist())) for dim, found in labels.items()}
-    codes = tuple(
-        np.array(
-            [dict(zip(levels[dim], range(len(levels[dim])), strict=True))[label] for label in labels[dim].tolist()]
-        )
-        for dim in dims
-    )
+    codes = tuple(pd.Index(levels[dim], dtype=object).get_indexer(labels[dim]) for dim in dims)
     shape = tuple(len(levels[dim]) for dim in dims)
     flat = np.ravel_multi_index(codes, shape)
     if len(np.unique(flat)) < len(flat):
