@@ -19,6 +19,7 @@ from secondorder._audit._gated import run_gated
 from secondorder._audit._plan import planned_folder
 from secondorder._audit._run import decompose_stage
 from secondorder.acquire import SimulatedJudge, read_ledger, run_calls
+from secondorder.cli import app
 from secondorder.errors import CorruptFileError, CubeError, InputError, SchemaError, SpecError
 from secondorder.studies import Gate, GatePolicy, evaluate_gate, fit_gate, gate_costs, open_gate
 from secondorder.studies._gate_cases import make_cases
@@ -468,6 +469,21 @@ def test_an_audit_with_a_gate_runs_and_resumes_from_its_folder_alone(tmp_path: P
     for wrong, words in ((lambda: run_audit(run), "run_gated"), (lambda: decompose_stage(RunFolder(run)), "aggregate")):
         with pytest.raises(SpecError, match=words):
             wrong()
+
+
+@pytest.mark.parametrize("command", ["decompose", "budget", "posterior", "study agreement"])
+@pytest.mark.parametrize("given", ["audit.toml", "."])
+@pytest.mark.parametrize("file", ["items.jsonl", "gate.json", "audit.toml"])
+def test_no_output_replaces_what_an_audit_names(command: str, given: str, file: str, tmp_path: Path) -> None:
+    gated_audit(tmp_path, "http://127.0.0.1:9/v1")
+    suffix = {"budget": ".svg", "posterior": ".nc"}.get(command, ".json")
+    before = (tmp_path / file).read_text()
+    # What the file is called says nothing: a link has the suffix that the command writes.
+    (tmp_path / f"output{suffix}").symlink_to(tmp_path / file)
+    line = [*command.split(), str(tmp_path / given), "--output", str(tmp_path / f"output{suffix}")]
+    with pytest.raises(InputError, match="what the command reads"):
+        app(line)
+    assert (tmp_path / file).read_text() == before
 
 
 @pytest.mark.parametrize(
