@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from secondorder.acquire._judge import Fault, SimulatedJudge
-from secondorder.acquire._ledger import Ledger
+from secondorder.acquire._ledger import Attempt, Ledger
 from secondorder.acquire._ledger_read import read_ledger
 from secondorder.acquire._ledger_verify import verify_ledger
 from secondorder.acquire._spec import LimitsSpec, PriceSpec, RetrySpec
+from secondorder.acquire._types import Outcome
 
 from .. import small_run as small
 from .conftest import CALLS, counts, outcomes, run
@@ -55,6 +58,29 @@ def test_the_limit_of_calls_is_exact_and_the_rest_says_why(path):
         assert len(server.server.served) == 20
     assert counts(path)[("not_called", "limit")] == len(CALLS) - 20
     assert len(outcomes(path)) == len(CALLS)
+    assert verify_ledger(path) == []
+
+
+@pytest.mark.parametrize("reason", ["limit", "gate", "stop_rule"])
+def test_a_call_without_answer_that_is_not_wanted_any_more_ends_by_what_stopped_it(path, reason):
+    class Refuses:
+        def observe(self, call, outcome) -> None: ...
+
+        def wanted(self, call) -> str:
+            return reason
+
+    with Ledger(path) as ledger:
+        ledger.intend([(0, 1), (1, 1)]).result()
+        ledger.record(Attempt(call=0, number=1, result="timeout", prompt_tokens=60))
+        ledger.record(Attempt(call=1, number=1, result="unsent"))
+    options = {"policy": Refuses()} if reason != "limit" else {"limits": LimitsSpec(cost_usd=50.0)}
+    with SimulatedJudge(process=False) as server:
+        run(path, server.base_url, fields={"price": PriceSpec(input=1e6, output=0.0)}, **options)
+        assert not server.server.served
+    with read_ledger(path) as ledger:
+        first, second, *_ = ledger.outcomes()
+        assert first.outcome == second.outcome == Outcome("not_called", reason)
+        assert (first.number, second.number) == (1, 0)
     assert verify_ledger(path) == []
 
 
