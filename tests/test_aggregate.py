@@ -173,6 +173,20 @@ def test_one_rate_for_more_classes_and_the_gain_of_weights() -> None:
         label_free_rates([[0, 1, 0], [1, 0, 1]], n_classes=2)
 
 
+def test_the_order_and_number_of_tasks_change_no_error_rate() -> None:
+    """Tasks with the same votes are one row of the fit; twice the data have twice its log-likelihood."""
+    rng = np.random.default_rng(7)
+    votes = np.eye(3)[rng.integers(0, 3, (40, 4))]
+    votes[3] = 0  # nobody voted
+    once, mixed = dawid_skene(votes), rng.permutation(40)
+    twice = dawid_skene(np.concatenate([votes, votes[mixed]]))
+    np.testing.assert_allclose(twice.confusion, once.confusion, atol=1e-9)
+    np.testing.assert_allclose(twice.posterior, once.posterior[[*range(40), *mixed]], atol=1e-9)
+    assert twice.log_likelihood == pytest.approx(2 * once.log_likelihood, rel=1e-12)
+    with pytest.raises(UndefinedError, match="no task"):
+        dawid_skene(np.zeros((0, 3, 2)))
+
+
 def test_equally_probable_classes_are_tied_as_votes_are() -> None:
     """Two voters who split as often either way give no class more weight: the alphabet decides nothing."""
     verdict = [[0, 0], [1, 1], [0, 1], [1, 0]] * 3
