@@ -209,7 +209,7 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
         raise CubeError(
             f"{int(short.sum())} items lack calls in some cell, the first is {laid.items[first]}",
             place="cube",
-            remedy="leave these items out, counted: --incomplete drop-item (incomplete='drop-item')",
+            remedy="leave these items out, counted: incomplete='drop-item'",
         )
     return counts, np.asarray(present & ~short)
 

@@ -163,7 +163,7 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
             raise InputError(
                 f"scale {label!r} has no bounds",
                 place="scales",
-                remedy=f"--bounds {label}=LO,HI (scales={{{label!r}: (lo, hi)}})",
+                remedy=f"give scales={{{label!r}: (lo, hi)}}",
             )
         check_bounds(bounds, f"scales {label}")
         here = ... if name is None else (slice(None),) * axis + (position,)
@@ -184,5 +184,5 @@ def _human(cube: xr.Dataset, name: str, scores: Mapping[str, float] | None) -> A
             return label_scores(cube[name].to_numpy().tolist(), scores)
         return np.asarray(cube[name].to_numpy(), dtype=float)
     except (KernelError, ValueError):
-        remedy = "give numbers, or score its classes (--class-score CLASS=NUMBER; scores=)"
+        remedy = "give numbers, or score its classes (scores={class: number})"
         raise CubeError(f"{name!r} holds no numbers", place="human", remedy=remedy) from None

@@ -49,7 +49,7 @@ def class_scores(classes: Sequence[str], scores: Any = None) -> Array:
                 raise KernelError(
                     f"class {label!r} has no score",
                     place="scores",
-                    remedy="score every class (--class-score CLASS=NUMBER; scores={class: number}), or choose nominal",
+                    remedy="score every class (scores={class: number}), or choose nominal",
                 ) from None
     return np.array(found, dtype=float)
 
@@ -132,5 +132,5 @@ def _refuse_bottom(classes: Sequence[str], place: str) -> None:
         raise KernelError(
             f"invalid verdicts ({BOTTOM}) occur and have no place on a scale",
             place=place,
-            remedy="say --invalid-as missing (invalid='missing'), or choose a nominal coefficient",
+            remedy="say invalid='missing', or choose a nominal coefficient",
         )
