@@ -27,7 +27,10 @@ NOMINAL = ["--kernel", "nominal"]
         (["test", *ROLES, *REPEAT, *NOMINAL, "--hypothesis", "judges"], "give two judges at least: --by judge"),
         (["check", *ROLES, "--number-repeats", *NOMINAL], "name the column of the repeat index (--repeat), or use"),
         (["decompose", "--item", "item", "--verdict", "v", *REPEAT, *NOMINAL], "--facet: no facet is named"),
-        (["decompose", *ROLES, *REPEAT, "--classes", "1", *NOMINAL], "(--invalid LABEL: ⊥) or a missing one (--missing LABEL)"),
+        (
+            ["decompose", *ROLES, *REPEAT, "--classes", "1", *NOMINAL],
+            "(--invalid LABEL: ⊥) or a missing one (--missing LABEL)",
+        ),
         (["decompose", *ROLES, *REPEAT, "--kernel", "ordinal", "--classes", "1,2", "--level", "3"], "--level: "),
     ],
 )
