@@ -39,6 +39,28 @@ def test_stopping_times_equal_every_order_by_hand(rule: str) -> None:
             np.testing.assert_allclose(law, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["majority", "decided"])
+def test_silent_voters_and_large_panels_have_exact_stopping_times_too(rule: str) -> None:
+    for votes in ([0, 0, 1, -1, -1], [0, 0, 0, -1, 1], [0, 1, 2, 0, -1], [-1, -1, -1]):
+        orders = [
+            np.array([[float(v == c) for c in range(3)] for v in order])[None] for order in set(permutations(votes))
+        ]
+        expected = np.mean([stop_times(one, rule=rule)[0] for one in orders], axis=0)  # type: ignore[arg-type]
+        counts = np.array([[votes.count(c) for c in range(3)]], dtype=float)
+        np.testing.assert_allclose(stop_law(counts, rule=rule, n_voters=len(votes))[0], expected, atol=1e-12)  # type: ignore[arg-type]
+    # 96 voters and ten classes: drawn orders. Each share is off by 5 standard errors with probability below 6e-7.
+    counts = np.array([60.0, 12, 8, 5, 4, 3, 2, 1, 1, 0])
+    law = stop_law(counts[None], rule=rule, n_voters=96)[0]  # type: ignore[arg-type]
+    rng = np.random.default_rng(3)
+    voters = np.repeat(np.arange(10), counts.astype(int))
+    drawn = np.eye(10)[np.stack([rng.permutation(voters) for _ in range(2000)])]
+    share = stop_times(drawn, rule=rule).mean(0)  # type: ignore[arg-type]
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    assert (np.abs(share - law) <= 5 * np.sqrt(law * (1 - law) / 2000) + 1 / 2000).all()
+    with pytest.raises(InputError, match="1001 voters"):
+        stop_law(np.array([[1001.0]]), rule=rule, n_voters=1001)  # type: ignore[arg-type]
+
+
 def test_a_decided_outcome_cannot_change_and_an_undecided_one_can() -> None:
     for votes in product(range(2), repeat=5):
         m = stopped(votes, "decided")
