@@ -120,6 +120,18 @@ def test_degradation_ratio_pairs_draws_and_refuses_a_band_without_a_bound() -> N
     direct = float(judge["degradation"].estimate / human["degradation"].estimate)
     assert float(found["ratio"].estimate) == pytest.approx(direct)
     assert float(found["ratio"].lower) < direct < float(found["ratio"].upper)
+    # Draws in which people lose nothing lie beyond every number: they widen the band.
+    near = repeat_agreement(judged(0.1, 0.13), draws=400, seed=0)
+    weak = studies.degradation_ratio(judge, near)
+    assert near.draws is not None
+    assert judge.draws is not None
+    above, below = (one.draws.sel(measure="degradation").to_numpy() for one in (judge, near))
+    none = below <= 0
+    assert 0 < none.sum() < 10
+    assert int(weak["ratio"].undefined_draws) == none.sum()
+    ranked = np.sort(np.where(none, np.inf, above / below))
+    assert float(weak["ratio"].upper) == pytest.approx(float(np.quantile(ranked, 0.975)), rel=1e-12)
+    assert float(weak["ratio"].upper) > float(np.quantile(ranked[: 400 - none.sum()], 0.975))
     vague = studies.degradation_ratio(judge, repeat_agreement(judged(0.3, 0.02), draws=400, seed=1))
     assert np.isnan(float(vague["ratio"].upper))
     assert vague["ratio"].reason.item()
