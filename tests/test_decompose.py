@@ -160,8 +160,10 @@ def test_json_follows_the_schema_and_has_no_nan(consistency: xr.Dataset) -> None
     first = plain["groups"][0]
     assert list(first) == [
         "by", "n_items", "n_calls", "n_invalid", "n_missing", "items_dropped", "repeats", "facets", "components",
-        "strata", "undefined",
+        "strata", "undefined", "notes",
     ]  # fmt: skip
+    assert first["notes"][0].startswith("46 of 400 answers are ⊥ (12 %), all declared")
+    assert list(plain["groups"][1]) == list(first)[:-1], "where nothing is to be said, nothing is"
     assert (first["n_items"], first["n_calls"], first["n_invalid"], first["n_missing"]) == (10, 400, 46, 0)
     assert first["repeats"] == {"min": 20, "max": 20}
     assert [entry["component"] for entry in first["components"]] == ["call", "prompt", "total"]

@@ -20,6 +20,7 @@ from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
 from secondorder._statistics._group import FacetInfo, Group
+from secondorder._statistics._invalid import invalid_notes
 from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order, choose_kernel
 from secondorder._statistics._origins import origin_notes
 from secondorder._statistics._repeats import require_named_repeats
@@ -257,7 +258,7 @@ def _decompose_group(
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes, *origin_notes(used)),
+        notes=(*chosen.notes, *result.notes, *invalid_notes(given, bottom), *origin_notes(used)),
     )
 
 
