@@ -221,7 +221,14 @@ def test_missing_calls_are_refused_or_left_out_and_bands_pair_the_sources() -> N
     row = next(row for row in gap.rows if row[:2] == ("repeats", "prompts") and "accuracy" in row)
     # Prompts err independently here, calls of one prompt do not: three prompts are surely better than three repeats.
     assert float(row[-1]) < 0  # type: ignore[arg-type]
-    with pytest.raises(InputError):
+    apart = cube.assign_coords(task=("item", ["x"] * 5 + ["y"] + ["x"] * 74))
+    lost = match_budget(apart, by="task", incomplete="drop-item", calls=[3], draws=0).data.sel(task="y", calls=3)
+    assert set(lost["reason"].sel(source="prompts").to_numpy().tolist()) == {"no item has all of its calls"}
+    verdict[:, 3, 0] = -1
+    short = cube_of(verdict, ("item", "prompt", "repeat"), ["A", "B"])
+    with pytest.raises(CubeError, match="no item has 6 calls in every cell"):
+        match_budget(short, incomplete="drop-item")
+    with pytest.raises(InputError, match="say one of plurality, majority, mean, median"):
         match_budget(cube, rule="dawid_skene")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="whole numbers from 1"):
         match_budget(cube, calls=[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ A_SCORE = "a score is no class: see reliability"
 NO_RIGHT = "there are no right classes"
 NO_HUMAN = "there are no human scores"
 NO_SCORES = "the classes have no scores"
+NO_ITEM = "no item has all of its calls"
 FLAT = "the aggregates or the human scores do not vary"
 
 
@@ -166,8 +168,8 @@ def match_budget(
     sums = np.concatenate([flat.sum(0)[None], drawn]).reshape(1 + draws, len(columns) * len(arms), -1)
     numbers = _read(sums)  # (1 + draws, groups x arms, measures)
     values = [
-        [_value(float(x), name, arms[row % len(arms)], known) for x, name in zip(one, MEASURES, strict=True)]
-        for row, one in enumerate(numbers[0])
+        [_value(float(x), name, arm, known, any_item=bool(own.any())) for x, name in zip(one, MEASURES, strict=True)]
+        for (own, arm), one in zip(product(kept, arms), numbers[0], strict=True)
     ]
     undefined = np.array([[np.isnan(value.estimate) for value in row] for row in values])
     held = np.where(undefined[..., None], np.nan, numbers[1:].transpose(1, 2, 0))
@@ -211,7 +213,14 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
             place="cube",
             remedy="leave these items out, counted: incomplete='drop-item'",
         )
-    return counts, np.asarray(present & ~short)
+    kept = np.asarray(present & ~short)
+    if not kept.any():
+        raise CubeError(
+            f"no item has {int(n.max(initial=0))} calls in every cell",
+            place="cube",
+            remedy="leave out what was called less often: --where COL!=LEVEL (cube.sel)",
+        )
+    return counts, kept
 
 
 def _arm(
@@ -290,8 +299,8 @@ def _correlation(n: Array, x: Array, xx: Array, y: Array, yy: Array, xy: Array) 
     return quotient(quotient(xy, n) - mean_x * mean_y, scale)
 
 
-def _value(number: float, name: str, arm: _Arm, known: _Known) -> Value:
-    lacking = arm.reason
+def _value(number: float, name: str, arm: _Arm, known: _Known, *, any_item: bool) -> Value:
+    lacking = arm.reason if any_item else NO_ITEM
     if not lacking and name.startswith(("stability", "reliability")):
         lacking = arm.shared if name.endswith("shared") else arm.fresh
     scored = known.rule in ("mean", "median")
