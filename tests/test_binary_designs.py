@@ -93,11 +93,12 @@ def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> N
     # the pairs. Over data sets the difference has a spread of .0027: beyond five of them with probability 6e-7.
     for choice in ("detail", "model"):
         assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.0135)  # type: ignore[arg-type]
-    # Shares of pooled errors, and the share in the pool of all: their spread is .0006.
+    # Shares of pooled errors, and the share in the pool of all: their spread is .0006, of 200 other seeds the largest
+    # difference .0038, and .01 is far beyond.
     wrong = flip.mean((1, 2, 3))
     expected = wrong[right == 0].sum() / wrong.sum()
     levels = [row for row in found.tables[0].rows if row[0] == "detail"]
-    assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.003)  # type: ignore[arg-type]
+    assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.01)  # type: ignore[arg-type]
     for wrong_request, words in (
         ({"accept": "MAYBE"}, "accept='MAYBE' with the classes FALSE, TRUE"),
         ({"reference": {"detail": "x"}}, "detail has no level 'x'"),
