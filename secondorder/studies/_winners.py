@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import xarray as xr
 
+from secondorder._labels._attributes import attribute
 from secondorder._labels._results import Table
 from secondorder._schema import CLASS, PROMPT, REPEAT
 from secondorder.errors import InputError, KernelError
@@ -65,8 +66,9 @@ def prompt_winners(
         Where items are answers of several systems: their dimension or coordinate, and the coordinate that says which
         items answer the same thing. Such items are resampled together.
     correlations : sequence of {"pearson", "spearman", "kendall"}, optional
-        Default: all three; where classes are words without scores, ``accuracy`` against the right classes instead. The
-        cost of Kendall's tau-b is quadratic in the number of different (score, human score) points.
+        Default: all three; where classes are words without scores, or a cube says that they are names (``kernel``
+        nominal), ``accuracy`` against the right classes instead. The cost of Kendall's tau-b is quadratic in the number
+        of different (score, human score) points.
     scores, valid
         Scores of classes; range outside of which a score is invalid (set aside and counted).
     incomplete : {"common", "available"}
@@ -153,9 +155,11 @@ def prompt_winners(
 
 
 def _in_words(data: xr.Dataset | xr.DataArray) -> TypeGuard[xr.Dataset]:
-    """Whether these are verdicts whose classes are no numbers."""
+    """Whether these are verdicts whose classes are no numbers, or are declared to be mere names."""
     if not isinstance(data, xr.Dataset) or "verdict" not in data or CLASS not in data.coords:
         return False
+    if attribute(data, "kernel") == "nominal":
+        return True
     try:
         class_scores([str(label) for label in data[CLASS].to_numpy()])
     except KernelError:
