@@ -8,7 +8,6 @@ from typing import Any, TypeGuard
 import numpy as np
 import xarray as xr
 
-from secondorder._labels._attributes import attribute
 from secondorder._labels._results import Table
 from secondorder._schema import CLASS, PROMPT, REPEAT
 from secondorder.errors import InputError, KernelError
@@ -18,6 +17,7 @@ from secondorder.studies._disagreement import Array, class_scores
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._matches import matches, shares
+from secondorder.studies._panel import are_names
 from secondorder.studies._parts import Value
 from secondorder.studies._ratings import arrange
 from secondorder.studies._result import StudyResult, measure_table, measured
@@ -158,7 +158,7 @@ def _in_words(data: xr.Dataset | xr.DataArray) -> TypeGuard[xr.Dataset]:
     """Whether these are verdicts whose classes are no numbers, or are declared to be mere names."""
     if not isinstance(data, xr.Dataset) or "verdict" not in data or CLASS not in data.coords:
         return False
-    if attribute(data, "kernel") == "nominal":
+    if are_names(data):
         return True
     try:
         class_scores([str(label) for label in data[CLASS].to_numpy()])
