@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._cube import by_text
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._dependence import CAUSES, independence_report
 from secondorder._statistics._errors import call_note
@@ -122,7 +121,7 @@ def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.
         return {"independence": xr.Dataset(attrs={"reason": untestable})}
     report = independence_report(cube, result, draws=draws, seed=result.settings.seed, alpha=ALPHA)
     told = {
-        "group": [_label(entry.by) for entry in report.detectors],
+        "group": [by_text(entry.by) for entry in report.detectors],
         "cause": [CAUSES[entry.name] for entry in report.detectors],
         "note": [entry.note for entry in report.detectors],
         "suspicious": [entry in report.suspicious for entry in report.detectors],
@@ -167,8 +166,4 @@ def _undefined(result: Decomposition) -> str:
 
 
 def _labels(result: Decomposition) -> list[str]:
-    return [_label(group.by) for group in result.groups]
-
-
-def _label(by: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in by.items())
+    return [by_text(group.by) for group in result.groups]
