@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -76,7 +75,7 @@ def study_parts(cube: xr.Dataset, settings: Settings) -> dict[str, xr.Dataset]:
         Numbers over ``measure``, and the section of the report as JSON text in the variable ``section``.
     """
     # Under the nominal kernel classes are names, though they be written in digits.
-    found = enumerate(_supported(cube.assign_attrs(kernel=json.dumps(settings.kernel)), settings))
+    found = enumerate(_supported(cube.assign_attrs(kernel=settings.kernel), settings))
     return {study.name: _part(study).assign_attrs(place=place) for place, study in found}
 
 

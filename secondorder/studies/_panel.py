@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._attributes import attribute
 from secondorder._schema import CODE_MISSING, ITEM
 from secondorder.errors import CubeError, InputError, KernelError
 from secondorder.studies._disagreement import Array, class_scores, label_scores
@@ -95,7 +94,7 @@ def make_panel(
 
 def are_names(cube: xr.Dataset) -> bool:
     """Whether a cube says that its classes are names, though they be written in digits."""
-    return bool(attribute(cube, "kernel") == "nominal")
+    return bool(cube.attrs.get("kernel") == "nominal")
 
 
 def known_scores(cube: xr.Dataset, classes: Sequence[str], scores: Mapping[str, float] | None) -> Array | None:
