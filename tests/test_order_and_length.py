@@ -70,6 +70,20 @@ def test_position_bias_needs_to_know_who_stands_first() -> None:
         position_bias(cube.isel(order=[0]))
 
 
+def test_classes_in_the_order_of_the_alphabet_name_no_candidate() -> None:
+    """Of other, ref and tie the first would be taken for the candidate that AB shows first: the sign would turn."""
+    rows = [{"q": q, "order": order, "v": v} for q, pair in enumerate(("ro", "rr", "ot", "rr"))
+            for order, v in zip(("AB", "BA"), pair, strict=True)]  # fmt: skip
+    table = [{**row, "v": {"r": "ref", "o": "other", "t": "tie"}[row["v"]]} for row in rows]
+    asked = {"item": "q", "facets": ["order"], "verdict": "v", "number_repeats": True}
+    found = so.make_cube(table, **asked)
+    with pytest.raises(CubeError, match="order of the alphabet"):
+        position_bias(found)
+    declared = so.make_cube(table, **asked, classes=["ref", "other", "tie"])
+    told = position_bias(found, first={"AB": "ref", "BA": "other"}, draws=0)["preference"].estimate
+    assert float(told) == float(position_bias(declared, draws=0)["preference"].estimate)
+
+
 def test_verbosity_slope_is_least_squares_and_holds_controls_fixed() -> None:
     import statsmodels.api as sm
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._attributes import attribute
 from secondorder._schema import BOTTOM, ORDER, REPEAT
 from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, resampled_sums
@@ -62,7 +63,7 @@ def position_bias(
         Dimensions or item coordinates to group by; default ``judge`` where it is a dimension.
     first : mapping of order to class, optional
         The class of the candidate that stands first in each of the two orders. Default: the first class in ``AB``, the
-        second in ``BA``.
+        second in ``BA``, where the classes were declared.
     level, draws, seed
         Percentile band over items.
 
@@ -101,7 +102,7 @@ def position_bias(
     repeated = repeat in source["verdict"].dims
     laid = arrange(data, inner=[order, repeat] if repeated else [order], by=by)
     codes = laid.codes if repeated else laid.codes[..., None]
-    slots = _slots(laid, first)
+    slots = _slots(laid, first, in_order=bool(attribute(source, "classes_declared", True)))
     parts = [_columns(unit_counts(group, len(laid.classes)), slots) for group in codes]
     width = parts[0].shape[1]
     values = [[_value(name, float(x[0])) for name, x in _measures(part.sum(0)[None]).items()] for part in parts]
@@ -134,13 +135,20 @@ def position_bias(
     return StudyResult("Position bias", found, (table,), (f"First slot in {stands}.",), drawn, (figure,))
 
 
-def _slots(laid: Arranged, first: Mapping[str, str] | None) -> NDArray[np.int64]:
+def _slots(laid: Arranged, first: Mapping[str, str] | None, *, in_order: bool) -> NDArray[np.int64]:
     # Code of the candidate in slot 1 and in slot 2, for each of the two orders.
     orders = laid.inner[0]
     if len(orders) != 2:
         raise CubeError(f"orders {list(orders)}", place="order", remedy="position bias needs exactly two")
     valid = [label for label in laid.classes if label != BOTTOM]
     if first is None:
+        if not in_order:
+            raise CubeError(
+                f"the classes {', '.join(valid)} stand in the order of the alphabet, which names no candidate",
+                place="order",
+                remedy="declare them, the candidates first (--classes), or say whose class stands first: "
+                "--first ORDER=CLASS for both (first={order: class})",
+            )
         if set(orders) != {"AB", "BA"} or len(valid) < 2:
             raise CubeError(
                 f"orders {list(orders)} do not say who stands first",
