@@ -24,6 +24,7 @@ from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order
 from secondorder._statistics._origins import origin_notes
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
+from secondorder._statistics._soft import soft_notes
 from secondorder.errors import CubeError, DesignError, InputError
 
 __all__ = ["decompose"]
@@ -256,7 +257,7 @@ def _decompose_group(
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes, *origin_notes(given, by)),
+        notes=(*chosen.notes, *result.notes, *origin_notes(given, by), *soft_notes(given, by, settings.seed)),
     )
 
 
