@@ -49,7 +49,7 @@ CAUSES: Mapping[str, str] = {
     "change by rank": "calls far apart in the order of sending agree less: the judge changed during the run",
     "change by time": "calls far apart in time agree less: the judge changed during the run",
     "repeated ids": "calls share a response id: one answer was counted twice",
-    SOFT_CALLS: "sampled verdicts do not follow the probabilities listed for the same calls: soft verdicts are those of "
+    SOFT_CALLS: "sampled verdicts do not follow the probabilities listed for the same calls: soft ones are those of "
     "another law (sampling fields, unfinished words, labels of several tokens)",
     SOFT_CELLS: "in some cell sampled verdicts do not follow the probabilities listed for the same calls: soft "
     "verdicts are those of another law",
