@@ -72,9 +72,9 @@ def figure(result: StudyResult) -> Any:
     from matplotlib.figure import Figure
 
     names = {"debiased": "over items", "levels": "over prompts", "two-way": "over items and prompts"}
-    drawn = Figure(figsize=(9.2, 7.4), layout="constrained")
-    FigureCanvasAgg(drawn)
     rows = [(items, N) for items in result.data["items"].values for N in result.data["N"].values]
+    drawn = Figure(figsize=(9.2, 1.2 + 1.55 * len(rows)), layout="constrained")
+    FigureCanvasAgg(drawn)
     components = [str(name) for name in result.data["estimand"].values]
     axes = drawn.subplots(len(rows), len(components), sharex=True, sharey=True, squeeze=False)
     place = np.arange(result.data.sizes["K"], dtype=float)
@@ -91,15 +91,16 @@ def figure(result: StudyResult) -> Any:
         ax.axhspan(93.5, 96.5, color="#222222", alpha=0.08, linewidth=0)
         ax.axhline(95, color="#222222", linewidth=0.6, linestyle=":", zorder=0)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.set_ylim(18, 102)
+        ax.set_ylim(38, 102)
         if row == 0:
             ax.set_title(components[column], fontsize=10)
         if row == len(rows) - 1:
             ax.set_xticks(place, [f"{k:g}" for k in result.data["K"].values])
             ax.set_xlabel("prompts, K")
         if column == 0:
-            ax.set_ylabel(f"{N} {items} items\n% of bands that hold", fontsize=9)
+            ax.set_ylabel(f"{N} {items} items", fontsize=9)
     drawn.suptitle("Coverage of nominal 95 % bands when prompts are a sample; shaded: within 1.5 points", fontsize=10)
+    drawn.supylabel("% of bands that hold", fontsize=10)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return drawn
@@ -108,10 +109,10 @@ def figure(result: StudyResult) -> Any:
 STUDY = Study(
     name="coverage_levels",
     aims="How often do 95 % bands hold the policy's value, when prompts are a sample?",
-    factors={"items": ("fixed", "drawn"), "N": (25, 200), "K": (6, 20, 40)},
+    factors={"items": ("fixed", "drawn"), "N": (25, 50, 200), "K": (6, 20, 40)},
     mechanism=mechanism,
     methods=("debiased", Method("levels", over_levels), Method("two-way", two_way)),
-    replicates=4_000,
+    replicates=20_000,
     seed=20261203,
     measures=("coverage", "missed_low", "missed_high", "width", "interval_failure"),
     figure=figure,

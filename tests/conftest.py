@@ -1,11 +1,15 @@
-"""What every test shares: the real data, visible skips, and JAX's strict flags."""
+"""What every test shares: real data, and skips that are visible."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("SECONDORDER_DATA", ROOT.parent / "shared" / "data"))
@@ -27,3 +31,11 @@ def data_dir() -> Path:
     """Folder of the real data with exact answers."""
     need("data", DATA.is_dir(), "set SECONDORDER_DATA to the folder of real data")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def hanna(data_dir: Path) -> xr.Dataset:
+    """Scores of HANNA with human ones, read once."""
+    from .real_scores import read_hanna
+
+    return read_hanna(data_dir)

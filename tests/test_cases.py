@@ -32,7 +32,7 @@ CASES: dict[int, tuple[str, ...]] = {
         "test_agreement.py::test_undefined_is_nan_with_its_reason",
     ),
     2: ("test_agreement.py::test_cases_of_published_faults",),
-    3: ("test_agreement.py::test_undefined_draws_are_counted_and_left_out_of_the_band",),
+    3: ("test_agreement_bands.py::test_undefined_draws_are_counted_and_left_out_of_the_band",),
     4: (
         "test_agreement.py::test_invalid_is_a_class_and_missing_is_not",
         "test_cube.py::test_case_4_a_missing_call_is_no_category_and_an_invalid_verdict_is",
@@ -41,8 +41,8 @@ CASES: dict[int, tuple[str, ...]] = {
     6: ("test_agreement.py::test_a_bare_or_double_array_is_refused",),
     7: ("test_agreement.py::test_cases_of_published_faults",),
     8: ("test_agreement.py::test_cases_of_published_faults",),
-    9: ("test_agreement.py::test_repeats_of_an_item_are_not_further_items",),
-    10: ("test_agreement.py::test_rank_biserial_declares_its_zero_rule",),
+    9: ("test_agreement_bands.py::test_repeats_of_an_item_are_not_further_items",),
+    10: ("test_order_and_length.py::test_rank_biserial_declares_its_zero_rule",),
     11: ("test_aggregate.py::test_tied_votes_do_not_go_to_the_first_letter",),
     12: (
         "test_testing.py::test_the_cached_run_of_the_cases",
@@ -72,7 +72,7 @@ CASES: dict[int, tuple[str, ...]] = {
     ),
     21: (
         "test_cube.py::test_case_21_a_lost_order_neither_erases_the_other_nor_vanishes",
-        "test_agreement.py::test_a_missing_order_neither_erases_the_other_nor_vanishes",
+        "test_order_and_length.py::test_a_missing_order_neither_erases_the_other_nor_vanishes",
     ),
     22: ("test_cases.py::test_case_22_seven_of_ten_items_is_what_the_report_says",),
     23: (

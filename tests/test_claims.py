@@ -211,6 +211,8 @@ def test_the_command_keeps_evidence_and_exits_1_when_a_claim_fails(
     listed = capsys.readouterr().out
     assert "good" in listed
     assert "It is so." in listed
+    assert "…" not in listed  # also of the claims that ship
+    assert max(map(len, listed.splitlines())) <= 80
 
 
 def test_wrong_commands_exit_2(

@@ -1,4 +1,4 @@
-"""Judge designs: scales, errors, impact of choices, binary tasks, variance, ensembles; a planted factorial; HANNA."""
+"""Judge designs: scales, errors, impact of the choices in a planted factorial; HANNA."""
 
 from __future__ import annotations
 
@@ -12,58 +12,15 @@ import pytest
 import scipy.stats as ss
 import xarray as xr
 
-import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError
-from secondorder.studies import (
-    binary_designs,
-    coefficient,
-    dominant_source,
-    ensembles,
-    factor_effects,
-    judge_designs,
-    map_scale,
-)
-from secondorder.studies._binary_grid import make_binary_grid
-from secondorder.studies._binary_impact import choice_of, mcnemar_pairs
+from secondorder.studies import coefficient, dominant_source, factor_effects, judge_designs, map_scale
 from secondorder.studies._design_errors import error_columns, read_errors
 from secondorder.studies._design_grid import make_grid
-from secondorder.studies._ensembles import _drawn
 from secondorder.studies._factor_impact import contrast_of, impacts, null_errors
 from secondorder.studies._paired_tests import mcnemar, signed_rank
 
-DETAILS, SCALES, MODELS = ["base", "short", "long"], ["1-7", "-3-3", "0-1"], ["m1", "m2", "m3", "m4"]
-BOUNDS = {"1-7": (1, 7), "-3-3": (-3, 3), "0-1": (0, 1)}
-MODEL_BIAS = np.array([-0.4, 0.0, 0.2, 0.6])
-DETAIL_BIAS = np.array([0.0, 0.0, 0.3])
-FACTORS = ["detail", "scale", "model"]
-
-
-def planted(n: int = 400, noise: float = 0.5, seed: int = 0, wide: float = 0.5) -> xr.Dataset:
-    """Scores on three scales: model and detail move every item alike, the scale -3-3 moves toxicity alone."""
-    rng = np.random.default_rng(seed)
-    human = rng.uniform(3, 4.5, n)
-    toxic = np.arange(n) % 2 == 1
-    score = (
-        human
-        + noise * rng.uniform(-(3**0.5), 3**0.5, (3, 3, 4, n))
-        + MODEL_BIAS[:, None]
-        + DETAIL_BIAS[:, None, None, None]
-    )
-    score[:, 1] += wide * toxic
-    low, high = np.array([BOUNDS[s] for s in SCALES], dtype=float).T
-    shown = low[:, None, None] + (score - 1) / 6 * (high - low)[:, None, None]
-    return xr.Dataset(
-        {"score": (("detail", "scale", "model", "item"), shown), "gold": ("item", human)},
-        coords={
-            "detail": DETAILS,
-            "scale": SCALES,
-            "model": MODELS,
-            "item": [f"q{i}" for i in range(n)],
-            "task": ("item", np.where(toxic, "toxicity", "sentiment")),
-        },
-    )
-
+from .small_designs import BOUNDS, DETAILS, FACTORS, MODEL_BIAS, MODELS, SCALES, planted
 
 # Scales and single designs --------------------------------------------------------------------------------------------
 
@@ -80,7 +37,7 @@ def test_scales_are_mapped_linearly_and_never_clipped() -> None:
     data = planted(20)
     data["score"][0, 2, 0, :3] = 1.2  # outside 0-1: invalid, and the items leave the common comparison
     found = judge_designs(data, factors=FACTORS, draws=0)
-    assert "3 scores outside their scale, 3 items left out" in str(found)
+    assert "3 invalid scores set aside, 3 items left out" in str(found)
     assert (found.data["n_items"] == 17).all()
     with pytest.raises(InputError, match="scale 'odd' has no bounds"):
         judge_designs(data.assign_coords(scale=["1-7", "-3-3", "odd"]), factors=FACTORS, draws=0)
@@ -136,6 +93,11 @@ def test_paired_tests() -> None:
         assert mcnemar(gained, lost) == pytest.approx(theirs([[5, gained], [lost, 5]], exact=True).pvalue, abs=1e-12)
     assert signed_rank(np.zeros(4)) == (0.0, 1.0)
     assert np.isnan(signed_rank(np.full(3, np.nan))).all()
+    # A mapped score is off its equal by rounding: no difference, and no rank of its own.
+    human = np.array([1.6, 2.2, 3.1, 3.4, 4.6, 5.2, 5.8, 6.4])
+    mapped = map_scale([0.1, 0.2, 0.35, 0.4, 0.6, 0.7, 0.8, 0.9], (0, 1))
+    assert (mapped != human).any()
+    assert signed_rank(mapped - human) == (0.0, 1.0)
     gap = np.random.default_rng(0).integers(-3, 4, 80).astype(float)
     assert signed_rank(gap).pvalue == pytest.approx(ss.wilcoxon(gap, method="asymptotic").pvalue, abs=1e-12)
 
@@ -260,168 +222,6 @@ def test_tests_keep_their_level_where_no_choice_matters() -> None:
     assert 1 <= low <= 23
 
 
-# Binary tasks ---------------------------------------------------------------------------------------------------------
-
-
-def test_binary_numbers_equal_counting() -> None:
-    rng = np.random.default_rng(2)
-    verdict = rng.integers(0, 3, (50, 3, 2))  # class 2 is ⊥
-    right = rng.integers(0, 2, 50)
-    cube = xr.Dataset(
-        {"verdict": (("item", "detail", "model"), verdict)},
-        coords={"class": ["FALSE", "TRUE", "⊥"], "detail": DETAILS, "model": ["a", "b"],
-                "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
-    )  # fmt: skip
-    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=0, permutations=50)
-    pooled = {}
-    for k, detail in enumerate(DETAILS):
-        errors = [0, 0, 0]
-        for m, model in enumerate(["a", "b"]):
-            said = verdict[:, k, m]
-            accepts, rejects = int(((said == 1) & (right == 0)).sum()), int(((said == 0) & (right == 1)).sum())
-            here = found[{"detail": detail, "model": model}]
-            assert float(here.estimate.sel(measure="accuracy")) == pytest.approx(np.mean(said == right))
-            assert float(here.estimate.sel(measure="leniency")) == pytest.approx(accepts / (accepts + rejects))
-            assert float(here.n_errors) == accepts + rejects
-            assert float(here.n_invalid) == (said == 2).sum()
-            errors = [errors[0] + accepts, errors[1] + rejects, errors[2] + int((said == right).sum())]
-        pooled[detail] = (errors[2] / 100, errors[0] / (errors[0] + errors[1]))
-    impact = found.data.sel(choice="detail")
-    for what, at in (("accuracy", 0), ("leniency", 1)):
-        moves = [abs(a[at] - b[at]) for a, b in combinations(pooled.values(), 2)]
-        assert float(impact["impact_average"].sel(impact=what)) == pytest.approx(np.mean(moves))
-        assert float(impact["impact_largest"].sel(impact=what)) == pytest.approx(max(moves))
-    switch = [np.mean(verdict[:, i] != verdict[:, k]) for i, k in combinations(range(3), 2)]
-    assert float(impact["impact_average"].sel(impact="switch")) == pytest.approx(np.mean(switch))
-    row = next(row for row in found.tables[2].rows if row[1] == "long")
-    before, after = verdict[:, 0], verdict[:, 2]
-    expected = [np.mean(before != after), np.mean((before == 0) & (after == 1)), np.mean((before == 1) & (after == 0))]
-    assert row[-3:] == pytest.approx(expected)
-    assert row[-4] == ((verdict[:, 2] != 2) & (verdict[:, 2] != right[:, None])).sum()  # errors; ⊥ is none of them
-    grid = make_binary_grid(cube, factors=["detail", "model"], accept="TRUE", gold="gold", by=None, incomplete="common")
-    tests = mcnemar_pairs(grid, 0, choice_of(grid, 1, 0))[0]
-    ok = verdict == right[:, None, None]
-    assert tests.tolist() == [mcnemar(int((~ok[:, k, 0] & ok[:, k, 1]).sum()), int((ok[:, k, 0] & ~ok[:, k, 1]).sum()))
-                              for k in range(3)]  # fmt: skip
-
-
-def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> None:
-    rng = np.random.default_rng(4)
-    right = np.arange(300) % 2
-    flip = rng.random((300, 2, 3, 4)) < np.where(right == 0, 0.15, 0.05)[:, None, None, None]
-    verdict = np.where(flip, 1 - right[:, None, None, None], right[:, None, None, None])
-    cube = xr.Dataset(
-        {"verdict": (("item", "detail", "model", "repeat"), verdict)},
-        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
-    )
-    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=100, permutations=99)
-    table = {row[0]: row for row in found.tables[1].rows}
-    # Calls of a design are independent here: it switches against itself as often as against another design.
-    for choice in ("detail", "model"):
-        assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.02)  # type: ignore[arg-type]
-    wrong = flip.mean((1, 2, 3))
-    expected = wrong[right == 0].sum() / wrong.sum()
-    levels = [row for row in found.tables[0].rows if row[0] == "detail"]
-    assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.01)  # type: ignore[arg-type]
-    for wrong_request in ({"accept": "MAYBE"}, {"reference": {"detail": "x"}}, {"reference": {"size": "x"}}):
-        with pytest.raises(InputError):
-            binary_designs(cube, **{"factors": ["detail", "model"], "accept": "TRUE", **wrong_request})  # type: ignore
-    with pytest.raises(CubeError, match="no right answers"):
-        binary_designs(cube.drop_vars("gold"), factors=["detail"], accept="TRUE")
-
-
-# Variance and ensembles -----------------------------------------------------------------------------------------------
-
-
-def test_sources_of_variance_are_those_of_the_generic_decomposition() -> None:
-    rng = np.random.default_rng(3)
-    rows = [
-        {"q": q, "detail": d, "model": m, "run": r, "score": str(int(np.clip(round(3 + k + rng.normal()), 1, 7)))}
-        for q in range(30) for d in DETAILS for k, m in enumerate(("a", "b")) for r in range(3)
-    ]  # fmt: skip
-    facets = [so.Facet("detail", "random"), so.Facet("model", "random")]
-    cube = so.make_cube(rows, item="q", facets=facets, repeat="run", verdict="score", classes=list("1234567"))
-    theirs = so.decompose(cube, kernel="interval")
-    ours = dominant_source(cube, factors=["detail", "model"], draws=0)
-    for name in ("call", "detail", "model", "detail:model", "total"):
-        assert float(ours["variance"].estimate.sel(component=name)) == pytest.approx(theirs[name].estimate, abs=1e-10)
-
-
-def test_planted_variances_are_recovered_and_the_dominant_source_named() -> None:
-    """Levels of model have variance .173, of detail .03, noise .25; the last interaction holds the noise (one call)."""
-    data = planted(wide=0.0)
-    found = dominant_source(data, factors=FACTORS, draws=200)
-    variance = found["variance"].estimate
-    # Standard errors over 400 items are below .004: beyond 4 of them with probability 6e-5.
-    assert float(variance.sel(component="model")) == pytest.approx(MODEL_BIAS.var(ddof=1), abs=0.016)
-    assert float(variance.sel(component="detail")) == pytest.approx(DETAIL_BIAS.var(ddof=1), abs=0.016)
-    assert float(variance.sel(component="scale")) == pytest.approx(0, abs=0.016)
-    assert float(variance.sel(component="detail:scale:model")) == pytest.approx(0.25, abs=0.016)
-    assert np.isnan(float(variance.sel(component="call")))
-    assert "stands with the interaction" in str(found["variance"].reason.sel(component="call").item())
-    share = found["share"].estimate.sel(component=["detail", "scale", "model"])
-    assert str(share["component"][int(np.argmax(share.to_numpy()))].item()) == "model"
-    assert float(found.data["wide"].sel(component="model")) == pytest.approx(MODEL_BIAS.var(ddof=1), abs=0.016)
-    mixed = planted(noise=0.1)  # the scale moves half of the items by .5: partly the same for all
-    scale = dominant_source(mixed, factors=FACTORS, draws=0)
-    effect = np.array([0, 0.5, 0]).var(ddof=1)
-    assert float(scale["variance"].estimate.sel(component="scale")) == pytest.approx(effect / 2, abs=0.004)
-    assert float(scale.data["wide"].sel(component="scale")) == pytest.approx(effect / 4, abs=0.004)
-    holed = planted(10)
-    holed["score"][0, 0, 0] = np.nan
-    with pytest.raises(CubeError, match="fully crossed"):
-        dominant_source(holed, factors=FACTORS)
-
-
-def test_ensembles_equal_every_team_by_hand() -> None:
-    data = planted(30).isel(scale=[0, 1])
-    found = ensembles(data, factors=FACTORS, vary=["model"], sizes=[2, 3])
-    bias = {
-        labels: float((map_scale(data["score"].sel(dict(zip(FACTORS, labels, strict=True))), BOUNDS[labels[1]])
-                       - data["gold"]).mean())
-        for labels in product(DETAILS, SCALES[:2], MODELS)
-    }  # fmt: skip
-    single = np.mean([abs(x) for x in bias.values()])
-    for size in (2, 3):
-        for strategy in ("fixed", "free"):
-            teams = [
-                [bias[design] for design in team]
-                for team in combinations(bias, size)
-                if len({d[2] for d in team}) == size and (strategy == "free" or len({d[:2] for d in team}) == 1)
-            ]
-            mean = np.mean([abs(np.mean(team)) for team in teams])
-            here = found.data.sel(vary="model", strategy=strategy, members=size)
-            assert float(here["estimate"].sel(measure="bias")) == pytest.approx(mean)
-            assert float(here["estimate"].sel(measure="reduction")) == pytest.approx(1 - mean / single)
-            assert int(here["n_ensembles"]) == len(teams)
-    drawn = ensembles(data, factors=FACTORS, vary=["model"], sizes=[3], most=500, seed=2)
-    here = drawn.data.sel(vary="model", strategy="free", members=3)
-    whole = float(found.data["estimate"].sel(vary="model", strategy="free", members=3, measure="bias"))
-    # The Monte Carlo error is stated: beyond 4 of it with probability 6e-5.
-    assert not bool(here["complete"])
-    assert abs(float(here["estimate"].sel(measure="bias")) - whole) < 4 * float(here["mcse"])
-    assert "MCSE" in drawn.tables[0].columns
-    assert "MCSE" not in found.tables[0].columns
-    # A factor of two levels makes no team of three: the table leaves the row out, and a note says so.
-    two = ensembles(data, factors=FACTORS, vary=["scale"], sizes=[2, 3])
-    assert [row[2] for row in two.tables[0].rows] == [1, 2, 2]
-    assert "as many judges as it has levels" in str(two)
-    with pytest.raises(InputError):
-        ensembles(data, factors=FACTORS, sizes=[1])
-    with pytest.raises(InputError):
-        ensembles(data, factors=FACTORS, vary=["effort"])
-
-
-def test_drawn_teams_have_equal_chances_whatever_the_pools() -> None:
-    pools = [np.array([0]), np.array([1, 2, 3]), np.array([4, 5])]
-    every = [team for a, b in combinations(pools, 2) for team in product(a.tolist(), b.tolist())]
-    drawn = _drawn(pools, 2, 11_000, np.random.default_rng(0))
-    counts = [int((drawn == team).all(1).sum()) for team in every]
-    assert sum(counts) == 11_000
-    # Chi-square with 10 degrees of freedom: above 35.6 with probability 1e-4.
-    assert ss.chisquare(counts).statistic < 35.6
-
-
 # Real data ------------------------------------------------------------------------------------------------------------
 
 
@@ -440,7 +240,7 @@ def test_hanna_designs_with_failed_judgements_set_aside(data_dir: Path) -> None:
     clean = judge_designs(data, **asked, scales=(1, 5), incomplete="available", draws=0)  # type: ignore[arg-type]
     below = (np.array(score) < 1).sum()
     assert below > 0
-    assert f"{below} scores outside their scale" in str(clean)
+    assert f"{below} invalid scores set aside" in str(clean)
     for j, judge in enumerate(judges):
         for p in range(4):
             kept = np.array(score[j][p]) >= 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import runpy
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -19,9 +18,10 @@ import secondorder as so
 from secondorder._audit._demo import law_of_plan
 from secondorder.acquire import Item, SimulatedJudge, messages_key
 
+from .conftest import need
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "howto" / "audit-llmbar.md"
-need = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["need"]
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 

@@ -255,6 +255,18 @@ def test_a_negative_variance_has_no_root() -> None:
     assert "where the whole variance would be negative" in plan.notes[-1]
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize("kind", ["fixed", "random"])
+def test_what_is_below_zero_does_not_hang_on_the_unit_of_scores(scale: float, kind: str) -> None:
+    # Items of one law: the estimated variance between them falls below zero about as often as not.
+    law = xr.concat([population(1)] * 6, "item").assign_coords(item=list("abcdef"))
+    cube = cube_of(law, 4, 2)
+    facets = [Facet("prompt", kind), Facet("order")]
+    first, again = (budget(cube, facets=facets, kernel=factor * NOMINAL) for factor in (1.0, scale))
+    assert any("between items" in note for note in first.notes)
+    assert again.notes == first.notes
+
+
 def test_forms(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     cube = cube_of(population(12), 4, 7)
     so.save_cube(cube, tmp_path / "pilot.nc")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import runpy
 import subprocess
 import sys
 import time
@@ -30,9 +29,10 @@ import secondorder as so
 from secondorder._schema import REASONS
 from secondorder.acquire import Call, make_parse, read_ledger, verify_ledger
 
+from .conftest import need
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "howto" / "audit-a-local-model.md"
-need = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["need"]
 
 pytestmark = [pytest.mark.lm, pytest.mark.slow]
 

@@ -160,7 +160,7 @@ def test_the_report_of_an_audit_has_every_item_of_its_list(tmp_path: Path) -> No
         ("null", ("plugin",)), ("items", ("value",)),
     ):  # fmt: skip
         data = tree[f"/{part}"].to_dataset()
-        kept = {"component": ["call", "prompt", "order"]} if part == "prefixes" else {"component": ["prompt"]}
+        kept = {"component": ["call", "prompt", "order", "total"]} if part == "prefixes" else {"component": ["prompt"]}
         for field in fields:
             for number in data[field].sel(kept).values.ravel():
                 assert np.isnan(number) or format_number(float(number)) in text, (part, field)

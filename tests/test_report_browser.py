@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -16,7 +15,7 @@ import pytest
 import secondorder as so
 from secondorder.acquire import SimulatedJudge, messages_key, read_ledger
 
-need = runpy.run_path(str(Path(__file__).with_name("conftest.py")))["need"]
+from .conftest import need
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

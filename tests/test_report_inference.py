@@ -73,6 +73,27 @@ def test_items_keep_what_errors_are_made_of(whole: tuple[xr.Dataset, xr.DataTree
     np.testing.assert_allclose(over_calls, errors.se.sel(covers="calls"), rtol=1e-12)
 
 
+def test_components_stand_beside_an_error_for_each_randomness(whole: tuple[xr.Dataset, xr.DataTree]) -> None:
+    components, errors = whole[1]["/components"].to_dataset(), whole[1]["/errors"].to_dataset()
+    for covers in ("items", "calls"):
+        np.testing.assert_array_equal(components[f"se_{covers}"], errors.se.sel(covers=covers))
+    assert not np.array_equal(components.se_items, components.se_calls)
+
+
+def test_items_keep_their_call_variance_at_any_number_of_repeats() -> None:
+    cube = made(some(judges=1, repeats=6))
+    items = result_tree(so.decompose(cube))["/items"].to_dataset()
+    alpha, beta, gamma = (items.call_coefficients.sel(term=term, drop=True) for term in ("alpha", "beta", "gamma"))
+    np.testing.assert_allclose(alpha / 6 + beta / 30 + gamma / 36, items.call_variance, atol=1e-14)
+    # Planning reads the very same coefficients.
+    plan = so.budget(cube)
+    for at, name in enumerate(items.component.values):
+        means = [float(part.sel(component=name).mean()) for part in (alpha, beta, gamma)]
+        np.testing.assert_allclose(means, [plan.alpha[at], plan.beta[at], plan.gamma[at]], atol=1e-14)
+    few = result_tree(so.decompose(cube.isel(repeat=slice(3))))["/items"].to_dataset()
+    assert few.call_coefficients.isnull().all()
+
+
 def test_with_few_calls_the_error_of_calls_is_labelled_as_a_bound() -> None:
     tree = result_tree(so.decompose(made(some(judges=1, repeats=2))))
     errors = tree["/errors"].to_dataset().isel(group=0)

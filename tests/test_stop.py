@@ -15,7 +15,7 @@ from secondorder._audit._stop import StopPolicy
 from secondorder._audit._stop_rule import rule_of_manifest, stopped_judges
 from secondorder._schema import REASONS
 from secondorder._statistics._tree import open_estimates
-from secondorder.acquire import Fault, Outcome, SimulatedJudge, messages_key, read_ledger
+from secondorder.acquire import Fault, Outcome, SimulatedJudge, is_null, messages_key, read_ledger
 from secondorder.cli import main
 from secondorder.core._bounds import Bounds
 from secondorder.core._sequential import first_crossing, log_e_process
@@ -256,10 +256,16 @@ def test_null_calls_are_not_stopped(tmp_path: Path) -> None:
     spec = lay_out(tmp_path, "http://127.0.0.1:1/v1", ("[stop]", "[null]\nitems = 3\nids = 2\n\n[stop]"))
     plan = so.plan_audit(spec)
     policy = StopPolicy(plan.manifest)
-    for call in plan.calls:
-        if call.judge == "steady" and not call.prompt.startswith("null/"):
+    steady = [call for call in plan.calls if call.judge == "steady"]
+    first = set(rule_of_manifest(plan.manifest).items[: ITEMS // 2])
+    for call in steady:
+        if call.item in first and not call.prompt.startswith("null/"):
             policy.observe(call, Outcome("valid", verdict="tie"))
-    wanted = {call.prompt.startswith("null/"): policy.wanted(call) for call in plan.calls if call.judge == "steady"}
-    assert wanted[True] == ""
+    wanted = {
+        hidden: {policy.wanted(call) for call in steady if call.item not in first and hidden is is_null(call.prompt)}
+        for hidden in (True, False)
+    }
+    # The certificate is there: items that have not begun are not called, but for the null block.
+    assert wanted == {True: {""}, False: {"stop_rule"}}
     other = next(call for call in plan.calls if call.judge == "fickle")
     assert policy.wanted(other) == ""

@@ -127,3 +127,7 @@ def test_numbers_with_their_errors_are_never_cut():
     last = render_table(table, width=50).splitlines()[-1]
     assert last.split()[-4:] == list(row[1:])
     assert "…" in last
+    # Or the sentence goes on below, and the numbers stand once.
+    first, *more = render_table(Table("", ("", "n"), ((row[0], 7),)), width=20, wrap=True).splitlines()[1:]
+    assert first.split()[-1] == "7"
+    assert " ".join([first.removesuffix("7"), *more]).split() == row[0].split()

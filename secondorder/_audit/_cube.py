@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._audit._folder import RunFolder
-from secondorder._audit._origins import NO_REGIME, Origins
+from secondorder._audit._origins import NO_ORIGIN, Origin, Origins
 from secondorder._audit._soft import Softener, SoftVectors
 from secondorder._design import Facet
 from secondorder._labels._columns import natural_order
@@ -54,7 +54,7 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
         soften = Softener(spec)
         design = _Cells(design_grid(manifest), soften)
         null = _Cells(_null_grid(manifest), soften) if manifest.get("null") else None
-        for record in reader.outcomes(bodies=True):
+        for record in reader.outcomes(bodies="response"):
             if record.call.warmup:
                 continue
             if null is not None and is_null(record.call.prompt):
@@ -65,9 +65,10 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
             "duplicates": _duplicates(reader),
             "asked": _asked(manifest),
             "answers": _answers(reader, spec),
-            **origins.attributes,
+            "regimes": origins.regimes,
         }
-    return design.cube(origin, design_only), None if null is None else null.cube(origin, null_origins.attributes)
+    null_only = {"regimes": null_origins.regimes}
+    return design.cube(origin, design_only), None if null is None else null.cube(origin, null_only)
 
 
 def _digest(reader: LedgerReader) -> str:
@@ -167,10 +168,11 @@ class _Cells:
         self.latency_ms = np.full(size, np.nan)
         # The hash of the server's response id; 0 where it gave none.
         self.response_key = np.zeros(size, dtype=np.int64)
-        self.regime = np.full(size, NO_REGIME, dtype=np.int32)
+        self.regime = np.full(size, NO_ORIGIN.regime, dtype=np.int32)
+        self.cached = np.zeros(size, dtype=np.int8)
         self._soft = SoftVectors(size, grid.classes) if soften.judges else None
 
-    def put(self, record: Record, regime: int) -> None:
+    def put(self, record: Record, origin: Origin) -> None:
         call, outcome = record.call, record.outcome
         assert outcome is not None
         at = self._judge[call.judge] + self._item[call.item] + self._prompt[call.prompt] + self._order[call.order]
@@ -196,7 +198,7 @@ class _Cells:
             self._soft.put(at, soft)
         self.attempts[at] = record.number
         self.send_rank[at] = call.rank
-        self.regime[at] = regime
+        self.regime[at], self.cached[at] = origin
         if record.sent is not None:
             self.sent[at] = record.sent
         if record.latency_ms is not None:
@@ -206,7 +208,7 @@ class _Cells:
 
     def cube(self, origin: Mapping[str, Any], more: Mapping[str, Any]) -> xr.Dataset:
         grid, planned = self.grid, self.verdict.size
-        calls = ("attempts", "send_rank", "sent", "latency_ms", "regime", "response_key")
+        calls = ("attempts", "send_rank", "sent", "latency_ms", "regime", "cached", "response_key")
         made = new_cube(
             self.verdict.reshape(self._shape),
             labels=grid.labels,

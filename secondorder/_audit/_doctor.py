@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from secondorder._audit._plan import Audit
+from secondorder._labels._remedies import REMEDIES
 from secondorder._labels._results import Table, render_table
 from secondorder.acquire import AuditSpec, Call, Plan, make_parse, make_soft, outcome_of, plan, spec_warnings
 from secondorder.acquire._cache_signs import cache_signs
@@ -263,17 +264,12 @@ def _parser(name: str, spec: AuditSpec, call: Call, probe: Probe) -> list[Findin
     finish = Finding(name, "finish reason", "ok", answer.finish_reason or "not named")
     if answer.finish_reason in CUT:
         seen = f"{answer.finish_reason}: cut at the token limit"
-        finish = Finding(name, "finish reason", "problem", seen, "raise max_tokens, or ask for the label alone")
+        finish = Finding(name, "finish reason", "problem", seen, REMEDIES["truncated"])
     said = " ".join(answer.text.split())
     said = said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
     if outcome.status == "valid":
         return [finish, Finding(name, "parser", "ok", f"{said!r} is {outcome.verdict}")]
-    remedy = {
-        "truncated": "a cut answer is ⊥: see finish reason",
-        "filtered": "the content filter answered: look at the item, or at the service's settings",
-        "refusal": "the judge refused: look at the item and the prompt",
-        "empty": "no visible text: does the judge reason until the limit?",
-    }.get(outcome.reason, "ask for the answer in the form that [verdict] reads, or change labels and parser")
+    remedy = REMEDIES[outcome.reason] if answer.finish_reason not in CUT else "a cut answer is ⊥: see finish reason"
     return [finish, Finding(name, "parser", "problem", f"⊥ {outcome.reason}: {said!r}", remedy)]
 
 

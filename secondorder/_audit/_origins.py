@@ -1,17 +1,24 @@
-"""Where the answers of a run came from: regimes of every judge, and answers that a cache says it gave."""
+"""Where the answers of a run came from: which regime of a judge, and whether they say that a cache gave them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from secondorder.acquire import AuditSpec, Record, reread
 from secondorder.acquire._cache_signs import cache_signs
 
-__all__ = ["NO_REGIME", "Origins"]
+__all__ = ["NO_ORIGIN", "Origin", "Origins"]
 
-NO_REGIME = -1
+
+class Origin(NamedTuple):
+    """Code of the regime that answered a call, and whether the answer says that it comes from a cache."""
+
+    regime: int
+    cached: bool
+
+
+NO_ORIGIN = Origin(-1, False)
 
 
 class _Regime(NamedTuple):
@@ -24,7 +31,7 @@ class _Regime(NamedTuple):
 
 
 class Origins:
-    """Regimes in the order in which they first answer, and counts of cached answers, over the calls of one cube.
+    """Regimes in the order in which they first answer, over the calls of one cube.
 
     A regime is what the server says of itself: model, fingerprint, service tier and provider. Different ones are
     different response laws.
@@ -39,32 +46,21 @@ class Origins:
         self._spec = spec
         self._codes: dict[_Regime, int] = {}
         self._calls: Counter[_Regime] = Counter()
-        self._cached: Counter[str] = Counter()
 
-    def add(self, record: Record) -> int:
-        """Code of the regime that answered a call (its record read with bodies); -1 without an answer."""
+    def add(self, record: Record) -> Origin:
+        """Where the answer to a call came from (its record read with the response)."""
         name = record.call.judge
         judge = self._spec.judges[name]
         completion = reread(record, judge)
         if completion is None:
-            return NO_REGIME
+            return NO_ORIGIN
         said = (completion.model, completion.fingerprint, completion.tier, completion.provider)
         regime = _Regime(name, judge.model, *said)
         self._calls[regime] += 1
-        self._cached[name] += bool(cache_signs(completion, record.headers))
-        return self._codes.setdefault(regime, len(self._codes))
+        code = self._codes.setdefault(regime, len(self._codes))
+        return Origin(code, bool(cache_signs(completion, record.headers)))
 
     @property
     def regimes(self) -> list[dict[str, str | int]]:
         """What every code stands for, and its number of calls."""
         return [{**regime._asdict(), "calls": self._calls[regime]} for regime in self._codes]
-
-    @property
-    def cached(self) -> Mapping[str, int]:
-        """Answers of each judge whose headers or usage say that they come from a cache."""
-        return dict(self._cached)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Both, as a cube carries them."""
-        return {"regimes": self.regimes, "cached": self.cached}

@@ -269,7 +269,7 @@ def _too_few(cube: xr.Dataset, short: pd.DataFrame, need: int, incomplete: str) 
     if items == cube.sizes[ITEM]:
         remedy += ": no item is complete"
     elif incomplete == "refuse":
-        remedy += ", or leave those items out, counted: incomplete='drop-item' (--incomplete drop-item)"
+        remedy += ", or leave those items out, counted: incomplete='drop-item'"
     return CubeError(
         f"{len(short)} cell{'s' * (len(short) > 1)} of {items} item{'s' * (items > 1)} (of {cube.sizes[ITEM]}) "
         f"{'have' if len(short) > 1 else 'has'} fewer than {need} call{'s' * (need != 1)}{why}: {listed}{more}",

@@ -94,8 +94,9 @@ class Rows:
 
 
 _DIGITS = re.compile("([0-9]+)")
-_WHOLE = re.compile("-?(?:0|[1-9][0-9]{0,17})")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
+# A float keeps whole numbers of 15 digits; of more it would lose some.
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _natural_key(label: str) -> tuple[list[Any], str]:
@@ -111,7 +112,8 @@ def _natural_key(label: str) -> tuple[list[Any], str]:
 def as_numbers(labels: Sequence[str]) -> NDArray[Any]:
     """Texts as whole numbers or floats where every one is a number as programs write it; else as they are.
 
-    An empty text among numbers is NaN. ``007`` is no number: it is not what ``str(7)`` writes.
+    An empty text among numbers is NaN. ``007`` is no number: it is not what ``str(7)`` writes. Different texts stay
+    different: where two of them are one number (``1.1`` and ``1.10``), none is a number.
 
     Examples
     --------
@@ -121,7 +123,9 @@ def as_numbers(labels: Sequence[str]) -> NDArray[Any]:
     if labels and all(_WHOLE.fullmatch(label) for label in labels):
         return np.array([int(label) for label in labels], dtype=np.int64)
     if any(labels) and all(not label or _NUMBER.fullmatch(label) for label in labels):
-        return np.array([float(label) if label else np.nan for label in labels], dtype=np.float64)
+        values = {label: float(label) if label else np.nan for label in labels}
+        if len(set(values.values())) == len(values) and not any(map(np.isinf, values.values())):
+            return np.array([values[label] for label in labels], dtype=np.float64)
     array = np.empty(len(labels), dtype=object)
     array[:] = list(labels)
     return array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
@@ -12,29 +11,33 @@ from secondorder._labels._columns import as_numbers
 from secondorder._labels._roles import conditions
 from secondorder._labels._rows import filtered
 from secondorder._labels._sources import read_rows
-from secondorder.errors import InputError, TableError
+from secondorder.errors import TableError
 
 __all__ = ["read_frame", "read_side_table"]
 
 
-def read_frame(path: str | os.PathLike[str], columns: Sequence[str], *, where: Sequence[str] = ()) -> pd.DataFrame:
+def read_frame(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, where: Sequence[str] = ()
+) -> pd.DataFrame:
     """Columns of a table as text, exactly as it stands there.
 
     Parameters
     ----------
     path, where
         As for :func:`secondorder.read_table`.
-    columns : sequence of str
+    columns : sequence of str, optional
+        Default: all.
 
     Raises
     ------
     InputError, TableError
         As for :func:`secondorder.read_table`.
     """
-    wanted = list(dict.fromkeys(columns))
     kept = conditions(where)
-    rows = filtered(read_rows(path, [*wanted, *(one.column for one in kept if one.column not in wanted)]), kept)
-    return pd.DataFrame({name: _texts(rows.columns[name].labels, rows.columns[name].codes.tolist()) for name in wanted})
+    wanted = None if columns is None else list(dict.fromkeys([*columns, *(one.column for one in kept)]))
+    rows = filtered(read_rows(path, wanted), kept)
+    names = rows.columns if columns is None else dict.fromkeys(columns)
+    return pd.DataFrame({name: _texts(rows.columns[name].labels, rows.columns[name].codes.tolist()) for name in names})
 
 
 def _texts(labels: Sequence[str], codes: Sequence[int]) -> list[str]:
@@ -42,11 +45,12 @@ def _texts(labels: Sequence[str], codes: Sequence[int]) -> list[str]:
 
 
 def read_side_table(path: str | os.PathLike[str], *, index: str | None = None) -> pd.DataFrame:
-    """A small table beside the data (.csv, .tsv, .jsonl) with all its columns; those of numbers alone are numbers.
+    """A small table beside the data with all its columns; those of numbers alone are numbers.
 
     Parameters
     ----------
     path : path
+        As for :func:`secondorder.read_table`.
     index : str, optional
         Column that becomes the index, as text. Default: the first.
 
@@ -55,27 +59,12 @@ def read_side_table(path: str | os.PathLike[str], *, index: str | None = None) -
     InputError, TableError
         When it cannot be read, or the index is not there or repeats.
     """
-    file = Path(path)
-    readers = {".csv": ",", ".tsv": "\t", ".jsonl": None}
-    if file.suffix not in readers:
-        raise InputError(f"suffix {file.suffix!r}", place=str(file), remedy="give a .csv, .tsv or .jsonl file")
-    try:
-        if file.suffix == ".jsonl":
-            frame = (
-                pd.read_json(file, lines=True, dtype=False).astype(object).where(lambda x: x.notna(), "").astype(str)
-            )
-        else:
-            frame = pd.read_csv(file, sep=readers[file.suffix], dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", place=str(file), remedy="check the path") from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise TableError(f"it is no such table ({error})", place=str(file), remedy="export it again") from None
-    frame.columns = frame.columns.map(str)
+    frame = read_frame(path)
     name = str(frame.columns[0]) if index is None else index
     if name not in frame.columns:
-        raise TableError(f"there is no column {name!r}", place=str(file), remedy=f"columns: {', '.join(frame.columns)}")
+        raise TableError(f"there is no column {name!r}", place=str(path), remedy=f"columns: {', '.join(frame.columns)}")
     if frame[name].duplicated().any():
         twice = frame[name][frame[name].duplicated()].iloc[0]
-        raise TableError(f"{name} {twice!r} stands twice", place=str(file), remedy="give one row each")
+        raise TableError(f"{name} {twice!r} stands twice", place=str(path), remedy="give one row each")
     rest = {column: as_numbers(frame[column].tolist()) for column in frame.columns if column != name}
     return pd.DataFrame(rest, index=pd.Index(frame[name], name=name))

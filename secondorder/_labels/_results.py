@@ -11,6 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from secondorder._visible import visible
 
@@ -99,10 +100,11 @@ def format_number(value: Cell, digits: int = 4) -> str:
     return str(value)
 
 
-def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
+def render_table(table: Table, *, width: int = 80, digits: int = 4, wrap: bool = False) -> str:
     """A table as aligned text that fits `width` columns where its numbers allow it.
 
-    Text columns are cut with an ellipsis when the table is too wide; numbers, with their errors or without, never are.
+    When the table is too wide, text columns are cut with an ellipsis, or with `wrap` go on on the next line; numbers,
+    with their errors or without, are never cut.
 
     Examples
     --------
@@ -126,7 +128,9 @@ def render_table(table: Table, *, width: int = 80, digits: int = 4) -> str:
         excess -= 1
     lines = [visible(table.title, keep="\n")] if table.title else []
     lines.append(_line(columns, widths, numeric))
-    lines.extend(_line(row, widths, numeric) for row in body)
+    for row in body:
+        parts = [textwrap.wrap(cell, at) if wrap else [cell] for cell, at in zip(row, widths, strict=True)]
+        lines.extend(_line(cells, widths, numeric) for cells in zip_longest(*parts, fillvalue=""))
     for note in table.notes:
         lines.extend(textwrap.wrap(_shown(note), width, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines)

@@ -106,7 +106,7 @@ def declare(
         raise TableError(
             "no column numbers the repeats",
             place="repeat",
-            remedy="name it, or say number_repeats=True (--number-repeats), which cannot see duplicate rows",
+            remedy="name it, or say number_repeats=True, which cannot see duplicate rows",
         )
     roles = Roles(
         item=_names(item, "item"),

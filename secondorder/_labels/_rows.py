@@ -156,8 +156,7 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
         raise TableError(
             f"column {roles.verdict!r} is empty{_so_do(_count(verdict, '') - 1)}",
             place=_place(rows, row),
-            remedy='say what an empty verdict means: invalid=[""] (--invalid "": completed, ⊥) '
-            'or missing=[""] (--missing "": no completion)',
+            remedy='say what an empty verdict means: invalid=[""] (completed, ⊥) or missing=[""] (no completion)',
         )
     if roles.classes is not None:
         unknown = [label for label in others if label not in roles.classes]
@@ -169,7 +168,7 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
                 f"{f' (not declared: {_some(sorted(unknown))})' if len(unknown) > 1 else ''}",
                 place=_place(rows, _first_row(verdict, label)),
                 remedy=f"the classes are {_some(roles.classes)}: add it to them, or declare it "
-                "as an invalid label (invalid=[...], --invalid: ⊥) or a missing one (missing=[...], --missing)",
+                "as an invalid label (invalid=[...]: ⊥) or a missing one (missing=[...])",
             )
         return roles.classes, invalid
     if not others:
@@ -266,7 +265,7 @@ def _refuse_duplicates(rows: Rows, axes: dict[str, Column], cells: IntArray, siz
         f"{'; '.join(listed)}{more}",
         place=rows.name,
         remedy="keep one outcome per call, name the column that tells the rows apart (an item, facet or by column), "
-        "or say number_repeats=True (--number-repeats) if they are separate calls",
+        "or say number_repeats=True if they are separate calls",
     )
 
 

@@ -42,8 +42,8 @@ MAGIC = {
 }
 
 
-def read_rows(path: str | os.PathLike[str] | IO[Any], wanted: Sequence[str]) -> Rows:
-    """Read the columns `wanted` as text, exactly as it stands in the file.
+def read_rows(path: str | os.PathLike[str] | IO[Any], wanted: Sequence[str] | None) -> Rows:
+    """Read the columns `wanted` (None: all of them) as text, exactly as it stands in the file.
 
     Raises
     ------
@@ -209,8 +209,9 @@ def _checked_text(data: bytes, kind: str, name: str) -> bytes:
     return data
 
 
-def _read_delimited(data: bytes, wanted: Sequence[str], delimiter: str, name: str, digest: str) -> Rows:
+def _read_delimited(data: bytes, wanted: Sequence[str] | None, delimiter: str, name: str, digest: str) -> Rows:
     header = read_header(data, delimiter, name)
+    wanted = header if wanted is None else wanted
     refuse_unknown_columns(wanted, header, name)
     positions = [header.index(column) for column in wanted]
     columns = read_fast(data, delimiter, header, positions)
@@ -228,11 +229,12 @@ def _rows(name: str, digest: str | None, columns: dict[str, Column], place: Any)
     return Rows(name, digest, size, columns, place)
 
 
-def _read_json_lines(data: bytes, wanted: Sequence[str], name: str, digest: str) -> Rows:
+def _read_json_lines(data: bytes, wanted: Sequence[str] | None, name: str, digest: str) -> Rows:
     decoder = json.JSONDecoder(
         parse_int=str, parse_float=str, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys
     )
-    texts: list[list[str]] = [[] for _ in wanted]
+    # Without names asked for, the first row has them all: a table, not a list of what each row happens to have.
+    texts = dict[str, list[str]]()
     lines: list[int] = []
     for number, raw in enumerate(data.split(b"\n"), start=1):
         if not raw.strip():
@@ -252,11 +254,18 @@ def _read_json_lines(data: bytes, wanted: Sequence[str], name: str, digest: str)
                 remedy='write one object per line: {"column": "value", ...}',
             )
         if not lines:
-            refuse_unknown_columns(wanted, list(record), place)
+            names = list(record) if wanted is None else wanted
+            if not names:
+                raise TableError("the object is empty", place=place, remedy="write one object per row")
+            refuse_unknown_columns(names, list(record), place)
+            texts = {key: [] for key in names}
         lines.append(number)
-        for column, key in zip(texts, wanted, strict=True):
+        for key, column in texts.items():
             column.append(_json_text(record, key, place))
-    columns = dict(zip(wanted, map(column_of_texts, texts), strict=True))
+        if wanted is None and len(record) > len(texts):
+            late = next(key for key in record if key not in texts)
+            raise TableError(f"{late!r} is not in the rows before", place=place, remedy="write null in them")
+    columns = {key: column_of_texts(column) for key, column in texts.items()}
     return _rows(name, digest, columns, lambda rows: [f"line {lines[row]}" for row in rows])
 
 
@@ -289,7 +298,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _read_parquet(data: bytes, wanted: Sequence[str], name: str, digest: str) -> Rows:
+def _read_parquet(data: bytes, wanted: Sequence[str] | None, name: str, digest: str) -> Rows:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -299,6 +308,7 @@ def _read_parquet(data: bytes, wanted: Sequence[str], name: str, digest: str) ->
         ) from None
     try:
         file = pq.ParquetFile(io.BytesIO(data))
+        wanted = file.schema_arrow.names if wanted is None else wanted
         refuse_unknown_columns(wanted, file.schema_arrow.names, name)
         table = file.read(columns=list(dict.fromkeys(wanted)))
     except (pa.ArrowException, OSError) as fault:

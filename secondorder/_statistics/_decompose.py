@@ -20,6 +20,7 @@ from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import ItemValues, item_values, soft_item_values
 from secondorder._statistics._group import FacetInfo, Group
+from secondorder._statistics._invalid import invalid_notes
 from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order, choose_kernel
 from secondorder._statistics._origins import origin_notes
 from secondorder._statistics._repeats import require_named_repeats
@@ -239,6 +240,7 @@ def _decompose_group(
 
     result = values(chosen.matrix)
     n_calls = (calls >= 0).sum(-1)
+    used = given.sel({ITEM: kept[ITEM]})
     return Group(
         by=dict(by),
         items=tuple(str(label) for label in kept[ITEM].values),
@@ -250,14 +252,20 @@ def _decompose_group(
         plugin_values=result.plugin,
         reasons=result.reasons,
         n_calls=int(n_calls.sum()),
-        n_invalid=0 if bottom is None else int((load(given["verdict"].sel({ITEM: kept[ITEM]})) == bottom).sum()),
+        n_invalid=0 if bottom is None else int((load(used["verdict"]) == bottom).sum()),
         n_missing=n_missing,
         items_dropped=tuple(dropped),
         repeats=(int(n_calls.min()), int(n_calls.max())),
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes, *origin_notes(given, by), *soft_notes(given, by, settings.seed)),
+        notes=(
+            *chosen.notes,
+            *result.notes,
+            *invalid_notes(given, bottom),
+            *origin_notes(used),
+            *soft_notes(given, by, settings.seed),
+        ),
     )
 
 

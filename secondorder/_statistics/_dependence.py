@@ -20,6 +20,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import item_values
 from secondorder._statistics._group import Group
+from secondorder._statistics._origins import repeated_ids
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._soft import has_sampled, is_soft, sampled_verdicts, summarise
 from secondorder.core._dependence import independence_tests
@@ -232,7 +233,11 @@ def independence_report(
     effects: list[tuple[Mapping[str, str], str, float, float]] = []
     for group, (_, part) in zip(result.groups, parts, strict=True):
         if any(group.reasons):
-            raise InputError(next(filter(None, group.reasons)), place="check", remedy="repeat the calls of a cell")
+            # With one call per cell nothing can be shuffled, but what was sampled can be held against its law.
+            detectors.extend(told := _soft(group, part, seed))
+            if not told:
+                raise InputError(next(filter(None, group.reasons)), place="check", remedy="repeat the calls of a cell")
+            continue
         tests = independence_tests(
             _flat(group.calls.codes), group.calls.kernel, seed=seed, n_draws=draws, when=_when(part, group)
         )
@@ -298,10 +303,7 @@ def _when(part: xr.Dataset, group: Group) -> dict[str, Floats]:
 def _counted(group: Group, part: xr.Dataset, values: Floats) -> list[Detector]:
     """What needs no test: one response id under two calls, and cells that never vary although they differ."""
     found = []
-    if "response_key" in part:
-        keys = load(part["response_key"])
-        _, counts = np.unique(keys[keys != 0], return_counts=True)
-        repeated = int(counts[counts > 1].sum())
+    if (repeated := repeated_ids(part)) is not None:
         found.append(("repeated ids", repeated > 0, f"{repeated} calls"))
     tie = 1e-12 * group.scale
     constant = bool((np.abs(values[:, group.index("call")]) <= tie).all())

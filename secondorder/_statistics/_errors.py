@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondorder._statistics._settings import Covers
-from secondorder.core._call_variance import call_variance
+from secondorder.core._call_variance import Planning, call_variance, planning
 from secondorder.core._clusters import cluster_parts, level_errors, two_way_errors
 from secondorder.core._estimates import panel_values
 from secondorder.core._intervals import ItemErrors
@@ -18,7 +18,7 @@ from secondorder.errors import UndefinedError
 if TYPE_CHECKING:
     from secondorder._statistics._group import Group
 
-__all__ = ["call_note", "fixed_note", "group_errors", "item_call_variance", "require_levels"]
+__all__ = ["call_note", "fixed_note", "group_errors", "item_call_coefficients", "item_call_variance", "require_levels"]
 
 ROUNDING = 1e-13
 NOT_POSITIVE = (
@@ -112,6 +112,23 @@ def item_call_variance(group: Group) -> NDArray[np.float64]:
     across = group.settings.pairs == "across-repeats"
     found = block_variance(calls.vectors(), design, components, calls.kernel, across=across)
     return np.asarray(np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1))
+
+
+def item_call_coefficients(group: Group) -> Planning:
+    """Each item's alpha, beta and gamma, from which its call variance follows at any number of repeats and any pairs.
+
+    Unbiased and raw: they can be negative. NaN where none exists: soft verdicts, or fewer than four calls in a cell.
+
+    Returns
+    -------
+    Planning
+        Arrays of shape (n_items, n_components).
+    """
+    if group.repeats[0] < 4 or group.calls.soft is not None:
+        nothing = np.full(group.values.shape, np.nan)
+        return Planning(nothing, nothing, nothing)
+    found = planning(group.calls.cells(), group.design, group.components, group.calls.kernel)
+    return Planning(*map(np.asarray, found))
 
 
 def call_note(group: Group) -> str | None:

@@ -27,7 +27,7 @@ from secondorder.core._intervals import (
 from secondorder.core._resampling import Resampled, resample
 from secondorder.errors import InputError, UndefinedError
 
-__all__ = ["Estimate", "FacetInfo", "Group", "Undefined"]
+__all__ = ["SE_KEYS", "Estimate", "FacetInfo", "Group", "Undefined"]
 
 Floats = NDArray[np.float64]
 SE_KEYS: Mapping[str, str] = {

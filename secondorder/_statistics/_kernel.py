@@ -180,7 +180,7 @@ def check_order(chosen: ChosenKernel, classes: Sequence[str], *, classes_declare
         raise KernelError(
             f"the classes were found in the data, so nobody has ranked them ({', '.join(valid[:8])})",
             place="--kernel ordinal",
-            remedy="give --classes (classes=) from the lowest to the highest",
+            remedy="give classes= from the lowest to the highest",
         )
 
 

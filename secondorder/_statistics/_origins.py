@@ -9,12 +9,20 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._attributes import attribute, load
-from secondorder._schema import JUDGE
 
-__all__ = ["NAMED", "origin_notes", "regimes_of"]
+__all__ = ["NAMED", "origin_notes", "regimes_of", "repeated_ids"]
 
 NAMED = ("model", "fingerprint", "tier", "provider")
 SHOWN = 3
+
+
+def repeated_ids(cube: xr.Dataset) -> int | None:
+    """Calls whose response id another call has too; None where the cube carries no ids."""
+    if "response_key" not in cube:
+        return None
+    keys = load(cube["response_key"])
+    _, counts = np.unique(keys[keys != 0], return_counts=True)
+    return int(counts[counts > 1].sum())
 
 
 def regimes_of(cube: xr.Dataset) -> list[Mapping[str, Any]]:
@@ -35,17 +43,12 @@ def _named(known: list[Mapping[str, Any]], code: int) -> Mapping[str, Any]:
     return {"asked": "", **dict.fromkeys(NAMED, ""), "fingerprint": f"regime {code}"}
 
 
-def origin_notes(cube: xr.Dataset, by: Mapping[str, str]) -> tuple[str, ...]:
+def origin_notes(cube: xr.Dataset) -> tuple[str, ...]:
     """What a reader of a group's numbers has to know of its answers: copies, caches, several servers, another model."""
     notes = []
-    if "response_key" in cube:
-        keys = load(cube["response_key"])
-        _, counts = np.unique(keys[keys != 0], return_counts=True)
-        if (copies := int(counts[counts > 1].sum())) > 0:
-            notes.append(f"{copies} calls share a response id with another: they are copies of an answer, not calls")
-    alone = JUDGE in cube.coords and cube[JUDGE].ndim == 0
-    judge = by.get(JUDGE, str(cube[JUDGE].values) if alone else "")
-    if cached := attribute(cube, "cached", {}).get(judge, 0):
+    if copies := repeated_ids(cube):
+        notes.append(f"{copies} calls share a response id with another: they are copies of an answer, not calls")
+    if "cached" in cube and (cached := int(load(cube["cached"]).sum())) > 0:
         notes.append(f"{cached} answers say that they come from a cache: they are no calls of their own")
     regimes = regimes_of(cube)
     if len(regimes) > 1:

@@ -12,6 +12,7 @@ from secondorder._labels._attributes import class_labels, load
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import groups
 from secondorder._schema import CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
+from secondorder._statistics._origins import repeated_ids
 
 __all__ = ["gold_match", "integrity", "outcome_counts"]
 
@@ -124,10 +125,8 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
             attempts = load(part["attempts"])
             row["attempts"] = int(attempts[attempts > 0].sum())
             row["retried"] = int((attempts > 1).sum())
-        if "response_key" in part:
-            keys = load(part["response_key"])
-            _, counts = np.unique(keys[keys != 0], return_counts=True)
-            row["repeated_ids"] = int(counts[counts > 1].sum())
+        if (repeated := repeated_ids(part)) is not None:
+            row["repeated_ids"] = repeated
         if "send_rank" in part:
             rank = load(part["send_rank"].transpose(*part["verdict"].transpose(..., REPEAT).dims))
             row |= _drift(codes, rank, class_labels(part))

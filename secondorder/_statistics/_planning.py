@@ -31,6 +31,7 @@ __all__ = ["budget"]
 Floats = NDArray[np.float64]
 
 MOST_CALLS = 10**12
+ROUNDING = 1e-12
 
 
 def budget(
@@ -229,13 +230,13 @@ def _from_calls(pilot: xr.Dataset | Decomposition, declaration: Mapping[str, Any
     least, most = group.repeats
     noise = item_call_variance(group).mean(0)
     spread = group.values.var(0, ddof=1) if len(group.items) > 1 else noise
-    between, notes = _not_negative(spread - noise, group.names, "between items")
+    between, notes = _not_negative(spread - noise, group.scale, group.names, "between items")
     if len(group.items) == 1:
         notes += ("one item: nothing is known of the variance between items, taken as 0",)
     negative = [
         name
         for name, part in zip(group.names, np.stack(_means(raw)).min(0), strict=True)
-        if part < -1e-12 * group.scale**2
+        if part < -ROUNDING * group.scale**2
     ]
     if negative:
         notes += (
@@ -283,13 +284,14 @@ def _with_levels(
     if len(cells.mean) < 2:
         raise UndefinedError("one item", place="budget", remedy="planning with a random facet needs two items")
     parts = cluster_parts(cells, design, components, kernel, facet)
-    found = two_way_errors(np.asarray(parts.same), np.asarray(parts.distinct), scale=float(kernel.max()))
+    scale = float(kernel.max())
+    found = two_way_errors(np.asarray(parts.same), np.asarray(parts.distinct), scale=scale)
     items = len(cells.mean)
     both = found.interaction
-    between, first = _not_negative(items * (found.item - both), base.components, "between items")
-    level, second = _not_negative(levels * (found.level - both), base.components, f"between levels of {facet}")
+    between, first = _not_negative(items * (found.item - both), scale, base.components, "between items")
+    level, second = _not_negative(levels * (found.level - both), scale, base.components, f"between levels of {facet}")
     rest, third = _not_negative(
-        items * levels * both - levels * np.asarray(noise), base.components, f"of items by {facet}"
+        items * levels * both - levels * np.asarray(noise), scale, base.components, f"of items by {facet}"
     )
     listed = design.populations[design.names.index(facet)]
     return replace(
@@ -304,8 +306,9 @@ def _with_levels(
     )
 
 
-def _not_negative(values: Floats, names: tuple[str, ...], what: str) -> tuple[Floats, tuple[str, ...]]:
-    below = [name for name, value in zip(names, values, strict=True) if value < -1e-15]
+def _not_negative(values: Floats, scale: float, names: tuple[str, ...], what: str) -> tuple[Floats, tuple[str, ...]]:
+    # Variances are of the size of the largest disagreement squared.
+    below = [name for name, value in zip(names, values, strict=True) if value < -ROUNDING * scale**2]
     note = f"variance {what} estimated below zero and taken as 0 for {', '.join(below)}"
     return np.maximum(values, 0.0), (note,) if below else ()
 

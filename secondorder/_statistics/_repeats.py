@@ -26,5 +26,5 @@ def require_named_repeats(cube: xr.Dataset, what: str) -> None:
         raise InputError(
             f"{what} compares calls by repeat index, and the repeats of this cube are numbered by row",
             place="repeats",
-            remedy="name the column of the repeat index (--repeat), or use pairs='complete'",
+            remedy="name the column of the repeat index (repeat=), or use pairs='complete'",
         )

@@ -93,14 +93,14 @@ def _moved(cube: xr.Dataset, code: int) -> xr.Dataset:
     vectors = load(cube["soft"].transpose(..., CLASS)).copy()
     vectors[..., code] += vectors[..., -1]
     vectors[..., -1] *= 0.0
-    moved = cube.assign(soft=(cube["soft"].transpose(..., CLASS).dims, vectors))
-    # No longer what the same calls sampled from.
-    moved.attrs = {name: value for name, value in cube.attrs.items() if name != "soft"}
-    return moved
+    return cube.assign(soft=(cube["soft"].transpose(..., CLASS).dims, vectors))
 
 
 def _each_group(cube: xr.Dataset, options: Mapping[str, Any]) -> list[xr.Dataset]:
     """Decompositions of the groups one by one: one that has no complete item under a rule takes no other with it."""
+    # What is changed here is no longer what the calls sampled from: only the numbers are wanted, not their tests.
+    cube = cube.assign_attrs()
+    cube.attrs.pop("soft", None)
     facets = options.get("facets")
     names = None if facets is None else [entry if isinstance(entry, str) else entry.name for entry in facets]
     dim = group_dim(cube, names)

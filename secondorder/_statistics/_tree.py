@@ -20,13 +20,14 @@ from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
-from secondorder._statistics._errors import item_call_variance
-from secondorder._statistics._group import Group
+from secondorder._statistics._errors import item_call_coefficients, item_call_variance
+from secondorder._statistics._group import SE_KEYS, Group
 from secondorder._statistics._inference_tree import errors_part, independence_parts, tests_part
 from secondorder._statistics._outcomes import gold_match, integrity, outcome_counts
 from secondorder._statistics._sensitivity import prefixes, sensitivity
 from secondorder._statistics._soft import soft_part
 from secondorder._version import __version__
+from secondorder.core._call_variance import Planning
 from secondorder.core._intervals import item_errors, item_influence, t_interval
 from secondorder.errors import CorruptFileError, InputError
 
@@ -76,11 +77,12 @@ def result_tree(result: Decomposition) -> xr.DataTree:
     """What a decomposition alone says, as the tree of a report: ``/components``, ``/strata``, ``/items``, ``/errors``,
     ``/tests``, ``/comparison`` and ``/provenance``.
     """
+    errors = errors_part(result)
     parts: dict[str, xr.Dataset] = {
-        "components": _components(result),
+        "components": _components(result, errors),
         "strata": _strata(result),
         "items": _items(result),
-        "errors": errors_part(result),
+        "errors": errors,
         "tests": tests_part(result),
         **_comparison(result),
         "provenance": _provenance(result),
@@ -127,8 +129,10 @@ def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:
     return loaded
 
 
-def _components(result: Decomposition) -> xr.Dataset:
+def _components(result: Decomposition, errors: xr.Dataset) -> xr.Dataset:
     data = result.to_dataset()
+    for covers in errors["covers"].values.tolist():
+        data[SE_KEYS[covers]] = (("group", "component"), errors["se"].sel(covers=covers).values)
     total = data.estimate.sel(component="total", drop=True)
     data["share"] = data.estimate / total.where(total > 0)
     if (tau := result.settings.tau) is not None:
@@ -207,16 +211,25 @@ def _strata(result: Decomposition) -> xr.Dataset:
 
 
 def _items(result: Decomposition) -> xr.Dataset:
-    """Values of each item, with what errors are made of: deviations from the stratum's mean, and call variances."""
+    """Values of each item, with what errors are made of: deviations from the stratum's mean, and call variances, at
+    the repeats at hand and as coefficients for any other number.
+    """
     data = result.items_dataset()
     row = {item: k for k, item in enumerate(data.item.values.tolist())}
     influence, variance = (np.full(data.value.shape, np.nan) for _ in range(2))
+    coefficients = np.full((*data.value.shape, len(Planning._fields)), np.nan)
     for g, group in enumerate(result.groups):
         rows = [row[item] for item in group.items]
         influence[g, rows] = item_influence(group.values, group.strata_codes)
         if not any(group.reasons):
             variance[g, rows] = item_call_variance(group)
-    data = data.assign(influence=(data.value.dims, influence), call_variance=(data.value.dims, variance))
+            coefficients[g, rows] = np.stack(item_call_coefficients(group), axis=-1)
+    dims = data.value.dims
+    data = data.assign(
+        influence=(dims, influence),
+        call_variance=(dims, variance),
+        call_coefficients=((*dims, "term"), coefficients),
+    ).assign_coords(term=list(Planning._fields))
     strata = {
         item: stratum
         for group in result.groups

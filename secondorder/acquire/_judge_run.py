@@ -242,10 +242,8 @@ class JudgeRun:
         reason = self._shared.admission.admit(pending.call, sent_before=pending.announced > 0)
         if reason in ("", UNDECIDED):
             return reason
-        number, outcome = 0, Outcome("not_called", reason)
-        if pending.used:  # it was called in an earlier run, without completion
-            number, outcome = pending.announced, Outcome("no_completion", "interrupted")
-        self._record(pending.call, number, "not_called", outcome=outcome)
+        tried = pending.announced if pending.used else 0  # in an earlier run, without completion
+        self._record(pending.call, tried, "not_called", outcome=Outcome("not_called", reason))
         return reason
 
     # -- one call -----------------------------------------------------------------------------------------------------

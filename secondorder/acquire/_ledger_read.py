@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 import zstandard
@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms : float or None
         From sending to the last byte.
     response : bytes or None
-        Body of the response as received; None without one, and unless bodies were asked for.
+        Body of the response as received; None without one, and unless it was asked for.
     """
 
     call: Call
@@ -149,15 +149,15 @@ class LedgerReader:
     def calls(self) -> Iterator[Call]:
         """Planned calls with the bytes of their requests, in send order."""
         for row in self.query(f"SELECT {_CALL} FROM call c ORDER BY c.rank"):
-            yield self._call(row, bodies=True)
+            yield self._call(row, request=True)
 
-    def outcomes(self, *, bodies: bool = False) -> Iterator[Record]:
+    def outcomes(self, *, bodies: bool | Literal["response"] = False) -> Iterator[Record]:
         """Terminal records in call order: one per planned call that has ended.
 
         Parameters
         ----------
-        bodies : bool
-            Also decompress request and response.
+        bodies : bool or "response"
+            Also decompress request and response, or the response alone.
         """
         yield from self._records(
             "FROM call c JOIN attempt a ON a.call = c.rank AND a.status IS NOT NULL ORDER BY c.rank", bodies
@@ -183,7 +183,7 @@ class LedgerReader:
             "(SELECT 1 FROM attempt a WHERE a.call = c.rank AND a.status IS NOT NULL) ORDER BY c.rank LIMIT ?",
             (after, judge, limit),
         )
-        return [PendingCall(self._call(row, bodies=True), row[-2] or 0, row[-1]) for row in rows]
+        return [PendingCall(self._call(row, request=True), row[-2] or 0, row[-1]) for row in rows]
 
     def unknown(self) -> list[tuple[int, int, int]]:
         """Announced attempts of open calls that left no record, because their process ended: (rank, number, used)."""
@@ -272,14 +272,17 @@ class LedgerReader:
 
     # -- rows to structures -------------------------------------------------------------------------------------------
 
-    def _records(self, source: str, bodies: bool, values: tuple[object, ...] = ()) -> Iterator[Record]:
-        call = _CALL if bodies else _CALL.replace("c.codec, c.request,", "NULL, NULL,")
+    def _records(
+        self, source: str, bodies: bool | Literal["response"], values: tuple[object, ...] = ()
+    ) -> Iterator[Record]:
+        request = bodies is True
+        call = _CALL if request else _CALL.replace("c.codec, c.request,", "NULL, NULL,")
         response = "a.codec, a.response" if bodies else "NULL, NULL"
         for row in self.query(f"SELECT {call}, {_ATTEMPT}, {response} {source}", values):
             number, result, status, reason, verdict, sent, latency, http, headers, *rest = row[_CALL_WIDTH:]
             key, prompt_tokens, completion_tokens, response_sha256, error, codec, blob = rest
             yield Record(
-                call=self._call(row, bodies=bodies),
+                call=self._call(row, request=request),
                 number=number,
                 result=result,
                 outcome=None if status is None else Outcome(status, reason, verdict),
@@ -295,11 +298,11 @@ class LedgerReader:
                 error=error or "",
             )
 
-    def _call(self, row: tuple[Any, ...], *, bodies: bool) -> Call:
+    def _call(self, row: tuple[Any, ...], *, request: bool) -> Call:
         rank, identity, judge, item, prompt, order, repeat, warmup, seed, codec, blob, sha256 = row[:_CALL_WIDTH]
-        request = self._unpack(codec, blob, rank) if bodies else b""
+        body = self._unpack(codec, blob, rank) if request else b""
         cell = (judge, item, prompt, order, repeat)
-        return Call(identity, rank, *cell, bool(warmup), seed, request, sha256.hex())
+        return Call(identity, rank, *cell, bool(warmup), seed, body, sha256.hex())
 
     def _unpack(self, codec: int, blob: bytes, rank: int) -> bytes:
         if codec not in self._codec:

@@ -50,6 +50,8 @@ class Silence:
     def __init__(self, *, answered: bool) -> None:
         self.answered = answered
         self._calls: list[Unanswered] = []
+        self._items: set[str] = set()
+        self._errors = 0
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -61,9 +63,9 @@ class Silence:
     def add(self, unanswered: Unanswered) -> bool:
         """Count one more; whether the judge is away."""
         self._calls.append(unanswered)
-        unrelated = all(each.failure.reason not in ERRORS for each in self._calls)
-        items = {each.call.item for each in self._calls}
-        return len(self) >= SILENT and (unrelated or len(items) >= SILENT_ITEMS)
+        self._items.add(unanswered.call.item)
+        self._errors += unanswered.failure.reason in ERRORS
+        return len(self) >= SILENT and (not self._errors or len(self._items) >= SILENT_ITEMS)
 
     def __str__(self) -> str:
         """What happened, with the latest detail."""
@@ -76,5 +78,5 @@ class Silence:
     def end(self) -> list[Unanswered]:
         """The judge is there: the calls that have ended by that."""
         self.answered = True
-        ended, self._calls = self._calls, []
+        ended, self._calls, self._items, self._errors = self._calls, [], set(), 0
         return ended

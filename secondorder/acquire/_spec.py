@@ -69,7 +69,7 @@ class SoftSpec(_Spec, frozen=True):
         The declaration that the server lists the law that it samples from, with temperature and every cut applied.
     """
 
-    token: Literal["verdict", "first"] = "verdict"
+    token: Literal["verdict", "first"]
     top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 20
     processed: bool = False
 

@@ -14,6 +14,7 @@ from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Unus
 
 from secondorder._version import __version__
 from secondorder.cli._streams import make_ready, say
+from secondorder.cli._words import in_flags, running
 from secondorder.errors import SecondOrderError
 
 __all__ = ["STDIN", "app", "main"]
@@ -96,12 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    chosen = app if arguments and arguments[0] in COMMANDS else _make_app(listing=True)
+    running.set((chosen, arguments))
     try:
-        chosen = app if arguments and arguments[0] in COMMANDS else _make_app(listing=True)
         code = chosen([STDIN if argument == "-" else argument for argument in arguments])
         sys.stdout.flush()
     except SecondOrderError as error:
-        _complain(str(error))
+        _complain(in_flags(error))
         return error.exit_code
     except UnusedCliTokensError as error:
         unused = error.unused_tokens or []

@@ -148,6 +148,7 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
             show(finish_gated(folder, summary, note=watch.note))
             return _code(summary)
         from secondorder._audit._run import finish_run
+        from secondorder.cli._words import in_flags
 
         try:
             done = finish_run(folder, summary, note=watch.note)
@@ -155,7 +156,7 @@ def run(spec: Spec = SPEC, /, *, out: Path | None = None) -> int:
             if not _lost(summary):
                 raise
             # Every call has ended, and too many of them without an answer: that is a result, not bad input.
-            watch.note(f"nothing can be estimated: {error}")
+            watch.note(f"nothing can be estimated: {in_flags(error)}")
             return _code(summary)
     show(done.decomposition)
     return _code(summary)

@@ -112,7 +112,7 @@ def _levels(given: list[str]) -> dict[str, list[str]]:
 
 
 def _list() -> int:
-    from secondorder._labels._results import Table
+    from secondorder._labels._results import Table, render_table
     from secondorder.simulate._files import declarations, load_declared
     from secondorder.simulate._study import Study
 
@@ -120,5 +120,5 @@ def _list() -> int:
     for name, path in declarations("simulations").items():
         study = load_declared(path, "STUDY", Study)
         rows.append((name, len(study.points()), study.replicates, study.aims))
-    show(Table("", ("study", "points", "replicates", "aims"), tuple(rows)))
+    show(render_table(Table("", ("study", "points", "replicates", "aims"), tuple(rows)), wrap=True))
     return 0

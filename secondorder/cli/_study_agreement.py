@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
+from secondorder.cli._streams import say
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, scores_of, show
 from secondorder.cli._study_roles import Roles, roles_of
+from secondorder.cli._words import in_flags
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def agreement(
         except CubeError as error:
             if compared[0] != roles.judge:
                 raise
-            print(f"note: agreement within judges is left out: {error}", file=sys.stderr)
+            say(f"note: agreement within judges is left out: {in_flags(error)}")
         if human is not None:
             results.append(studies.degradation_ratio(results[-1], _of_people(human, aware)))
     if roles.order is not None and cube.sizes[roles.order] == 2 and roles.order not in compared:
@@ -127,7 +128,7 @@ def agreement(
         except CubeError as error:
             if first:
                 raise
-            print(f"note: position bias is left out: {error}", file=sys.stderr)
+            say(f"note: position bias is left out: {in_flags(error)}")
     elif first:
         remedy = "name it with --order, or leave --first out"
         raise InputError("--first needs a facet `order` with two levels", place=source, remedy=remedy)
@@ -256,14 +257,15 @@ def _wordings(roles: Roles, source: str) -> str:
 
 
 def _similarity(path: Path) -> dict[tuple[str, str], float]:
-    import pandas as pd
+    from secondorder._labels._plain import read_frame
 
-    if not path.is_file():
-        raise InputError("there is no such file", place=f"--similarity {path}", remedy="give a .csv or .tsv")
-    frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype={0: str, 1: str})
+    frame = read_frame(path)
     if frame.shape[1] < 3:
-        raise InputError("it needs two columns of prompts and one of numbers", place=str(path))
-    return {(str(a), str(b)): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
+        raise InputError("it needs two columns of prompts and one of numbers", place=f"--similarity {path}")
+    try:
+        return {(a, b): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
+    except ValueError as error:
+        raise InputError(str(error), place=f"--similarity {path}", remedy="its third column holds numbers") from None
 
 
 def _features(path: Path, outcomes: dict[str, Any], family: str | None, bands: Bands) -> StudyResult:

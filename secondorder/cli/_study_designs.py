@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
+from secondorder.cli._streams import say
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, scores_of, show
+from secondorder.cli._words import in_flags
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,9 +150,7 @@ def _scalar(
         crossed = {key: value for key, value in common.items() if key != "incomplete"}
         results.append(studies.dominant_source(data, **crossed, **bands.options()))
     except CubeError as error:
-        import sys
-
-        print(f"note: sources of variance are left out: {error}", file=sys.stderr)
+        say(f"note: sources of variance are left out: {in_flags(error)}")
     results.append(studies.ensembles(data, human=human, vary=vary, seed=bands.seed, **common))
     return results
 

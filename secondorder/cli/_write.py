@@ -37,7 +37,7 @@ def check_outputs(
     suffixes
         Those that the command writes.
     inputs
-        What the command reads; None and what is no file protects nothing.
+        What the command reads; None and what is no file protects nothing. An audit stands for the files that it names.
     flag
         The flag, for the message.
 
@@ -47,14 +47,27 @@ def check_outputs(
         Naming the path: an unknown suffix, no folder to write to, a folder in its place, one of the inputs, or a file
         that belongs to a run.
     """
+    read = [file for given in inputs if paths and given is not None for file in _files(given)]
     for path in paths:
-        problem, remedy = _refused(path, suffixes, inputs)
+        problem, remedy = _refused(path, suffixes, read)
         if problem:
             raise InputError(problem, place=f"{flag} {path if path.name else repr('')}", remedy=remedy)
     return list(paths)
 
 
-def _refused(path: Path, suffixes: Sequence[str], inputs: Sequence[str | Path | None]) -> tuple[str, str]:
+def _files(given: str | Path) -> list[str | Path]:
+    """The input itself and, of an audit, its spec and what that names."""
+    spec_file = Path(given, "audit.toml") if os.path.isdir(given) else Path(given)
+    if spec_file.suffix != ".toml" or not spec_file.is_file():
+        return [given]
+    from secondorder.acquire import load_spec
+
+    spec = load_spec(spec_file)
+    named = [spec.items.file] if spec.gate is None else [spec.items.file, spec.gate.file]
+    return [given, spec_file, *(spec_file.parent / name for name in named)]
+
+
+def _refused(path: Path, suffixes: Sequence[str], inputs: Sequence[str | Path]) -> tuple[str, str]:
     """What is wrong with an output and what to do about it; two empty texts where nothing is."""
     target = Path(os.path.realpath(path))
     if path.suffix not in suffixes:
@@ -64,7 +77,7 @@ def _refused(path: Path, suffixes: Sequence[str], inputs: Sequence[str | Path | 
         return "this is a folder", "give the path of a file"
     if not target.parent.is_dir():
         return f"there is no folder {target.parent if path.is_symlink() else path.parent}", "make it first"
-    if any(given is not None and _same_file(given, target) for given in inputs):
+    if any(_same_file(given, target) for given in inputs):
         return "this is what the command reads", "give another file: the input would be lost"
     if target.name in FILES and (target.parent / "manifest.json").is_file():
         return f"this is {target.name} of the run in {path.parent}", "give another file: the run's own would be lost"

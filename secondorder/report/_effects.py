@@ -198,7 +198,7 @@ def prefixes_section(tree: xr.DataTree) -> Section | None:
     tables = []
     for name, row in groups(tree, data):
         rows: list[Row] = []
-        for component in ("call", *main):
+        for component in ("call", *main, "total"):
             for depth in data.depth.values.tolist():
                 at = row.sel(depth=depth, component=component)
                 values = (float(at.plugin), float(at.inflation), float(at.scaled_excess))

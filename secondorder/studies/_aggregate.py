@@ -11,7 +11,7 @@ import xarray as xr
 from secondorder._labels._results import Table
 from secondorder._schema import BOTTOM, ITEM, PROMPT
 from secondorder.errors import InputError
-from secondorder.studies._bands import check_draws, item_draws, resampled_sums
+from secondorder.studies._bands import alone, check_draws, item_draws, resampled_sums
 from secondorder.studies._correlations import CORRELATIONS, make_points, weighted
 from secondorder.studies._disagreement import Array
 from secondorder.studies._figures import drawn_measures
@@ -185,7 +185,11 @@ def _correlated(one: Decided, panel: Panel, kinds: Sequence[str], *, draws: int,
     rows = np.repeat(np.arange(n_items), n_events)
     points = make_points(one.scores.ravel(), human[rows], rows, n_items)
     blocks = item_draws(n_items, draws=draws, seed=seed, strata=panel.laid.strata)
-    return np.concatenate([weighted(points, block, kinds) for block in (np.ones((1, n_items)), *blocks)], axis=1)
+    found = np.concatenate([weighted(points, block, kinds) for block in (np.ones((1, n_items)), *blocks)], axis=1)
+    related = (~np.isnan(one.scores)).any(1) & ~np.isnan(human)
+    if (related & alone(n_items, panel.laid.strata)).any():
+        found[:, 1:] = np.nan
+    return found
 
 
 def _values(one: Decided, panel: Panel, numbers: Array) -> list[Value]:

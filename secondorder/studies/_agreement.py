@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from secondorder._labels._results import Table
+from secondorder._schema import BOTTOM
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._coefficients import COEFFICIENTS, make_parts
@@ -106,10 +107,7 @@ def agreement(
     gap = disagreement(weights, laid.classes, scores=scores)
     alpha = alpha_metric(metric, laid.classes, scores=scores)
     n_raters = laid.codes.shape[-1]
-    parts = [
-        make_parts(names, codes=codes, counts=unit_counts(codes, len(laid.classes)), weights=gap, metric=alpha)
-        for codes in laid.codes
-    ]
+    parts = [_parts(names, codes, laid.classes, gap, alpha) for codes in laid.codes]
     points = [[point(part, n_raters=n_raters) for part in group] for group in parts]
     values = [[value for value, _ in group] for group in points]
     held = _draws(parts, points, draws=draws, seed=seed, strata=laid.strata)
@@ -143,6 +141,15 @@ def agreement(
             ),
         ),
     )
+
+
+def _parts(
+    names: Sequence[str], codes: NDArray[np.int64], classes: Sequence[str], gap: Array, alpha: Array | None
+) -> list[Part]:
+    # A group's classes are its own: that another judge gives an invalid verdict changes no chance agreement here.
+    size = len(classes) - (BOTTOM in classes and not bool((codes == len(classes) - 1).any()))
+    own = None if alpha is None else alpha[:size, :size]
+    return make_parts(names, codes=codes, counts=unit_counts(codes, size), weights=gap[:size, :size], metric=own)
 
 
 def _draws(

@@ -12,9 +12,10 @@ from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
 from secondorder.studies._disagreement import Array
 
-__all__ = ["Band", "band", "check_draws", "item_draws", "resampled_sums"]
+__all__ = ["Band", "alone", "band", "check_draws", "item_draws", "resampled_sums"]
 
 CHUNK = 4_000_000  # draw counts held at a time: 32 MB
+ALONE = "no draw has a value: one item is alone in its stratum, and nothing says how it varies"
 NO_SPREAD = "every draw gives the same value: the items show no variation to make a band of"
 
 
@@ -47,6 +48,14 @@ def check_draws(*, level: float, draws: int) -> None:
     whole(draws, "draws", most=MOST_DRAWS, remedy="give 0 (no bands) or more")
 
 
+def alone(n_items: int, strata: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Items that are the only one of their stratum: every draw holds them once, so that no draw says how they vary."""
+    if strata is None:
+        return np.zeros(n_items, dtype=bool)
+    _, place, size = np.unique(strata, return_inverse=True, return_counts=True)
+    return np.asarray(size[place] == 1)
+
+
 def _strata_members(n_items: int, strata: NDArray[np.int64] | None) -> list[NDArray[np.int64]]:
     if strata is None:
         return [np.arange(n_items)]
@@ -57,7 +66,8 @@ def item_draws(n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64]
     """How often each item is drawn, in blocks of draws: arrays of shape (block, items), `draws` rows in all.
 
     Items are drawn with replacement within strata, whose sizes are kept. The same seed, number of items and strata
-    give the same draws, so that statistics of different judges on the same items are resampled jointly.
+    give the same draws, so that statistics of different judges on the same items are resampled jointly. What an item
+    adds to that is :func:`alone` in its stratum has no draws.
     """
     rng = np.random.default_rng(seed)
     members = _strata_members(n_items, strata)
@@ -76,11 +86,18 @@ def resampled_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.
     """Sums of `columns` (items, S) over resampled items, shape (draws, S).
 
     Items with equal columns are interchangeable, so where there are few different ones the draws are multinomial over
-    these: the same distribution at a fraction of the cost.
+    these: the same distribution at a fraction of the cost. A sum to which an item adds that is :func:`alone` in its
+    stratum is NaN in every draw.
     """
     n_items = len(columns)
     if not draws:
         return np.zeros((0, columns.shape[1]))
+    fixed = (columns[alone(n_items, strata)] != 0).any(0)
+    return np.where(fixed, np.nan, _drawn_sums(columns, draws=draws, seed=seed, strata=strata))
+
+
+def _drawn_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None) -> Array:
+    n_items = len(columns)
     labels = np.zeros(n_items) if strata is None else strata.astype(float)
     patterns, multiplicity = _distinct(np.column_stack([labels, columns + 0.0]))  # + 0.0: no negative zeros
     if 8 * len(patterns) <= n_items:
@@ -112,7 +129,8 @@ def band(draws: Array, *, level: float) -> Band:
     defined = draws[~np.isnan(draws)]
     lost = len(draws) - len(defined)
     if len(defined) < 2:
-        reason = "no draws were asked for" if not len(draws) else "fewer than two draws have a value"
+        few = "fewer than two draws have a value" if len(defined) else ALONE
+        reason = few if len(draws) else "no draws were asked for"
         return Band(np.nan, np.nan, np.nan, lost, reason)
     if np.ptp(defined) <= 1e-12 * max(1.0, float(np.abs(defined).max())):
         return Band(np.nan, np.nan, np.nan, lost, NO_SPREAD)

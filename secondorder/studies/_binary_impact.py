@@ -106,9 +106,10 @@ def impact_of(grid: BinaryGrid, g: int, choice: Choice, *, permutations: int, rn
     if not permutations:
         return Impact(average, largest, nothing, nothing)
     null = np.stack([_moved(sums, pairs).mean(1) for sums in _relabelled(grid.outcome[g], choice, permutations, rng)])
-    pvalue = (1 + (null >= average[[0, 2]] - 1e-9).sum(0)) / (1 + permutations)
+    # A relabelling without errors at some level has no leniency: it counts as one that moves as much.
+    pvalue = (1 + permutations - (null < average[[0, 2]] - 1e-9).sum(0)) / (1 + permutations)
     pvalue = np.where(np.isnan(average[[0, 2]]), np.nan, pvalue)
-    mean = null.mean(0)
+    mean = np.array([column[~np.isnan(column)].mean() if not np.isnan(column).all() else np.nan for column in null.T])
     return Impact(average, largest, np.array([mean[0], np.nan, mean[1]]), np.array([pvalue[0], np.nan, pvalue[1]]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +13,13 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
 from secondorder._schema import JUDGE, PROMPT, REPEAT
-from secondorder.errors import CubeError, InputError, KernelError
+from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._budget_figure import draw_budgets
-from secondorder.studies._disagreement import Array, class_scores
+from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, as_names
 from secondorder.studies._moments import Outcome, outcome_values, repeats_moments, subsets_moments
-from secondorder.studies._panel import gold_of
+from secondorder.studies._panel import gold_of, known_scores
 from secondorder.studies._parts import Codes, Value, quotient, unit_counts
 from secondorder.studies._ratings import Arranged, Incomplete, Invalid, arrange, check_cube
 from secondorder.studies._result import Drawn, StudyResult, measured, wide_table
@@ -42,6 +43,7 @@ A_SCORE = "a score is no class: see reliability"
 NO_RIGHT = "there are no right classes"
 NO_HUMAN = "there are no human scores"
 NO_SCORES = "the classes have no scores"
+NO_ITEM = "no item has all of its calls"
 FLAT = "the aggregates or the human scores do not vary"
 
 
@@ -151,13 +153,7 @@ def match_budget(
     there = [name if name in free else () for name in (judge, prompt, repeat)]
     laid = arrange(cube, inner=there, by=by, invalid=invalid)
     counts, kept = _counts(laid, incomplete)
-    try:
-        known_scores: Array | None = class_scores(laid.classes, scores)
-    except KernelError:
-        if scores is not None:
-            raise
-        known_scores = None
-    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores, rule)
+    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores(laid.classes, scores), rule)
     grid = [(source, int(m)) for source in SOURCES for m in calls]
     absent = {
         source: f"there is no dimension of {source}: name it ({flag}=, --{flag})"
@@ -172,8 +168,8 @@ def match_budget(
     sums = np.concatenate([flat.sum(0)[None], drawn]).reshape(1 + draws, len(columns) * len(arms), -1)
     numbers = _read(sums)  # (1 + draws, groups x arms, measures)
     values = [
-        [_value(float(x), name, arms[row % len(arms)], known) for x, name in zip(one, MEASURES, strict=True)]
-        for row, one in enumerate(numbers[0])
+        [_value(float(x), name, arm, known, any_item=bool(own.any())) for x, name in zip(one, MEASURES, strict=True)]
+        for (own, arm), one in zip(product(kept, arms), numbers[0], strict=True)
     ]
     undefined = np.array([[np.isnan(value.estimate) for value in row] for row in values])
     held = np.where(undefined[..., None], np.nan, numbers[1:].transpose(1, 2, 0))
@@ -215,9 +211,16 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
         raise CubeError(
             f"{int(short.sum())} items lack calls in some cell, the first is {laid.items[first]}",
             place="cube",
-            remedy="leave these items out, counted: --incomplete drop-item (incomplete='drop-item')",
+            remedy="leave these items out, counted: incomplete='drop-item'",
         )
-    return counts, np.asarray(present & ~short)
+    kept = np.asarray(present & ~short)
+    if not kept.any():
+        raise CubeError(
+            f"no item has {int(n.max(initial=0))} calls in every cell",
+            place="cube",
+            remedy="leave out what was called less often: --where COL!=LEVEL (cube.sel)",
+        )
+    return counts, kept
 
 
 def _arm(
@@ -296,8 +299,8 @@ def _correlation(n: Array, x: Array, xx: Array, y: Array, yy: Array, xy: Array) 
     return quotient(quotient(xy, n) - mean_x * mean_y, scale)
 
 
-def _value(number: float, name: str, arm: _Arm, known: _Known) -> Value:
-    lacking = arm.reason
+def _value(number: float, name: str, arm: _Arm, known: _Known, *, any_item: bool) -> Value:
+    lacking = arm.reason if any_item else NO_ITEM
     if not lacking and name.startswith(("stability", "reliability")):
         lacking = arm.shared if name.endswith("shared") else arm.fresh
     scored = known.rule in ("mean", "median")

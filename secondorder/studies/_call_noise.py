@@ -68,14 +68,24 @@ def noise_reversals(
     found = []
     for _ in range(splits):
         halves = [signs(_means(half, fit, weights, members)) for half in split_calls(values, rng)]
-        across = [(a[..., k] * b[..., other] < 0).mean((-1, -2)) for a in halves for b in halves]
         within = (halves[0] * halves[1] < 0).mean((-1, -2))
         undefined = np.isnan(halves[0]).any((-1, -2)) | np.isnan(halves[1]).any((-1, -2))
-        found.append(np.where(undefined, np.nan, np.stack([np.mean(across, axis=0), within])))
+        found.append(np.where(undefined, np.nan, np.stack([_opposite(*halves)[:, k, other].mean(-1), within])))
     stacked = np.stack(found)  # (splits, 2, draws)
     spread = stacked[:, :, 0].std(0, ddof=1) / np.sqrt(splits) if splits > 1 else np.full(2, np.nan)
     mean = stacked.mean(0)
     return mean[0], mean[1], spread, sizes
+
+
+def _opposite(first: Array, second: Array) -> Array:
+    """Share of pairs in opposite order under every two prompts, the mean over either half of both: (draws, K, K).
+
+    Of two signs that are not 0 the product is -1 or 1, so that the sum over pairs of 1 less the product is twice the
+    number of opposite ones; either half of one prompt with either half of the other is one product of sums.
+    """
+    sign, decided = first + second, np.abs(first) + np.abs(second)
+    gap = np.swapaxes(decided, -1, -2) @ decided - np.swapaxes(sign, -1, -2) @ sign
+    return np.asarray(gap / (8 * first.shape[-2]))
 
 
 def _means(half: Array, fit: NDArray[np.bool_], weights: Array, members: Array) -> Array:

@@ -42,7 +42,7 @@ COEFFICIENTS: dict[str, Declared] = {
     "cohen": Declared("Cohen κ", True, "each rater's own class shares; mean over the pairs of raters with a value"),
     "fleiss": Declared("Fleiss κ", False, "pooled class shares; where ratings are missing, every item counts once"),
     "krippendorff": Declared("Krippendorff α", False, "coincidences; items with a single rating are left out"),
-    "gwet": Declared("Gwet AC", False, "AC1 (nominal) or AC2; chance over the declared classes, and ⊥ if it occurs"),
+    "gwet": Declared("Gwet AC", False, "AC1 (nominal) or AC2; chance over the declared classes, and ⊥ where it occurs"),
     "scott": Declared("Scott π", True, "the pair's pooled class shares; mean over the pairs of raters with a value"),
 }
 """Every coefficient: the only list of their names."""

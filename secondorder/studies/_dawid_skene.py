@@ -78,40 +78,51 @@ def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8)
     counts = np.asarray(votes, dtype=float)
     if counts.ndim != 3 or not np.isfinite(counts).all() or (counts < 0).any():
         raise TableError(f"votes have shape {counts.shape}", place="votes", remedy="give counts, task x voter x class")
-    voted = counts.sum((1, 2)) > 0
+    n_tasks, n_voters, n_classes = counts.shape
+    # Tasks with the same votes have the same posterior: one row for all of them, (rows, voters x classes).
+    rows, place, times = np.unique(
+        counts.reshape(n_tasks, n_voters * n_classes), axis=0, return_inverse=True, return_counts=True
+    )
+    voted = rows.sum(1) > 0
     if not voted.any():
         raise UndefinedError("no task has a vote", place="dawid_skene", remedy="give at least one")
-    held = counts[voted]
-    posterior = held.sum(1) / held.sum((1, 2))[:, None]
+    held, weight = rows[voted], times[voted].astype(float)
+    posterior = held.reshape(len(held), n_voters, n_classes).sum(1) / held.sum(1, keepdims=True)
     before, step, converged = -np.inf, 0, False
-    prior, confusion = _maximise(held, posterior)
+    prior, confusion = _maximise(held, weight, posterior)
     while step < steps and not converged:
         step += 1
-        posterior, likelihood = _expect(held, prior, confusion)
-        converged = likelihood - before <= tolerance * len(held)
+        posterior, likelihood = _expect(held, weight, prior, confusion)
+        converged = likelihood - before <= tolerance * weight.sum()
         before = likelihood
         if not converged:
-            prior, confusion = _maximise(held, posterior)
-    whole = np.full((len(counts), counts.shape[2]), np.nan)
+            prior, confusion = _maximise(held, weight, posterior)
+    whole = np.full((len(rows), n_classes), np.nan)
     whole[voted] = posterior
-    return Skills(whole, prior, confusion, float(before), step, bool(converged))
+    return Skills(whole[place.ravel()], prior, confusion, float(before), step, bool(converged))
 
 
-def _maximise(counts: Array, posterior: Array) -> tuple[Array, Array]:
-    said = np.einsum("tc,tvs->vcs", posterior, counts)
+def _maximise(held: Array, weight: Array, posterior: Array) -> tuple[Array, Array]:
+    """Prior, and shares of what each voter said where a class is right, (voters, right, said)."""
+    mass = posterior * weight[:, None]
+    n_classes = mass.shape[1]
+    said = (mass.T @ held).reshape(n_classes, -1, n_classes).swapaxes(0, 1)
     total = said.sum(-1, keepdims=True)
-    return posterior.mean(0), np.divide(said, total, out=np.full(said.shape, np.nan), where=total > 0)
+    return mass.sum(0) / weight.sum(), np.divide(said, total, out=np.full(said.shape, np.nan), where=total > 0)
 
 
-def _expect(counts: Array, prior: Array, confusion: Array) -> tuple[Array, float]:
+def _expect(held: Array, weight: Array, prior: Array, confusion: Array) -> tuple[Array, float]:
+    """Posterior of each row of votes, and the log-likelihood of all tasks."""
+    n_classes = len(prior)
     with np.errstate(divide="ignore"):
         # Where a voter's row has no mass every law maximises the likelihood: take the even one.
-        rates, weight = np.log(np.nan_to_num(confusion, nan=1 / counts.shape[2])), np.log(prior)
+        rates, start = np.log(np.nan_to_num(confusion, nan=1 / n_classes)), np.log(prior)
+    table = rates.swapaxes(1, 2).reshape(-1, n_classes)  # (voters x said, right)
     # A rate of 0 makes a class impossible only where that vote was cast: 0 * -inf is no vote, not NaN.
-    impossible = np.isneginf(rates)
-    joint = weight + np.einsum("tvs,vcs->tc", counts, np.where(impossible, 0.0, rates))
-    joint = np.where(np.einsum("tvs,vcs->tc", counts, impossible.astype(float)) > 0, -np.inf, joint)
+    impossible = np.isneginf(table)
+    joint = start + held @ np.where(impossible, 0.0, table)
+    joint = np.where(held @ impossible.astype(float) > 0, -np.inf, joint)
     top = joint.max(-1, keepdims=True)
     scaled = np.exp(joint - top)
     total = scaled.sum(-1, keepdims=True)
-    return scaled / total, float((top + np.log(total)).sum())
+    return scaled / total, float(weight @ (top + np.log(total))[:, 0])

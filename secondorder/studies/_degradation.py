@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import xarray as xr
 
@@ -40,7 +42,8 @@ def degradation_ratio(judge: StudyResult, human: StudyResult) -> StudyResult:
     Notes
     -----
     A ratio exists only above a positive denominator. Draws with a human degradation of 0 or less are counted as
-    undefined; where they fill one tail of the band, no band is given.
+    undefined; the band holds them beyond every number, so that they widen it, and where they reach into its tail there
+    is no band.
 
     Examples
     --------
@@ -88,13 +91,29 @@ def degradation_ratio(judge: StudyResult, human: StudyResult) -> StudyResult:
     held = np.stack([one.to_numpy().reshape(len(values), -1) for one in (above, below, drawn_ratio)], axis=1)
     level = float(judge.data.attrs["level"])
     found, drawn = measured(by=by, measures=list(LABELS), values=values, draws=held, level=level)
-    open_ended = (found["undefined_draws"] >= (1 - level) / 2 * max(held.shape[-1], 1)) & (found["measure"] == "ratio")
-    for name in ("se", "lower", "upper"):
-        found[name] = found[name].where(~open_ended)
-    found["reason"] = found["reason"].where(~(open_ended & (found["reason"] == "")), UNBOUNDED)
+    found = _with_open_ends(found, above, below, level)
     table = measure_table("", found, by=by, labels=LABELS)
     facet = str(judge.data.attrs.get("facet", "wording"))
     note = f"κ within − κ across: agreement lost when the {facet} changes, on one chance scale; ratio of the two."
     losses = found.sel(measure=["judge", "human"])
     figure = drawn_measures(losses, LABELS, title=f"Agreement that judge and people lose to another {facet}")
     return StudyResult("Degradation of the judge against people", found, (table,), (note,), drawn, (figure,))
+
+
+def _with_open_ends(found: xr.Dataset, above: xr.DataArray, below: xr.DataArray, level: float) -> xr.Dataset:
+    """Bands of the ratio in which a draw without a human degradation lies beyond every number."""
+    if not above.sizes["draw"]:
+        return found
+    placed = (above / below.where(below > 0)).where(~(below <= 0), np.copysign(np.inf, above))
+    with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        # Between two infinities, and of no draw at all, there is no quantile.
+        lower, upper = np.nanquantile(placed.to_numpy(), [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    banded = found["lower"].notnull() & (found["measure"] == "ratio")
+    dims = [dim for dim in above.dims if dim != "draw"]
+    bounded = xr.DataArray(np.isfinite(lower) & np.isfinite(upper), dims=dims)
+    for name, ends in (("lower", lower), ("upper", upper)):
+        found[name] = found[name].where(~banded, xr.DataArray(ends, dims=dims))
+    for name in ("se", "lower", "upper"):
+        found[name] = found[name].where(~banded | bounded)
+    found["reason"] = found["reason"].where(~banded | bounded, UNBOUNDED)
+    return found

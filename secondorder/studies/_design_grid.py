@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._schema import ITEM
-from secondorder.errors import CubeError, InputError
-from secondorder.studies._disagreement import Array
+from secondorder.errors import CubeError, InputError, KernelError
+from secondorder.studies._disagreement import Array, label_scores
 from secondorder.studies._layout import By, as_names, lay_out, levels_of
 from secondorder.studies._scales import SCALES, Bounds, Scales, check_bounds, mapped
 from secondorder.studies._scores import Incomplete, scored
@@ -39,7 +39,7 @@ class Grid:
     items : tuple of str
     strata : int array, shape (items,), or None
     n_invalid, n_dropped : int array, shape (groups,)
-        Scores outside their scale; items left out because a design has no score there.
+        Scores outside their scale and ⊥ without a score; items left out because a design has no score there.
     """
 
     values: Array
@@ -163,7 +163,7 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
             raise InputError(
                 f"scale {label!r} has no bounds",
                 place="scales",
-                remedy=f"--bounds {label}=LO,HI (scales={{{label!r}: (lo, hi)}})",
+                remedy=f"give scales={{{label!r}: (lo, hi)}}",
             )
         check_bounds(bounds, f"scales {label}")
         here = ... if name is None else (slice(None),) * axis + (position,)
@@ -180,10 +180,9 @@ def _human(cube: xr.Dataset, name: str, scores: Mapping[str, float] | None) -> A
             remedy="name their column: --gold COL (a variable over `item`)",
         )
     try:
-        if scores and cube[name].dtype.kind in "OUS":  # right classes of a verdict cube
-            labels = ["" if value is None else str(value) for value in cube[name].to_numpy().tolist()]
-            return np.array([scores[label] if label in scores else float(label or "nan") for label in labels])
+        if cube[name].dtype.kind in "OUS":  # right classes of a verdict cube
+            return label_scores(cube[name].to_numpy().tolist(), scores)
         return np.asarray(cube[name].to_numpy(), dtype=float)
-    except ValueError:
-        remedy = "give numbers, or score its classes (--class-score CLASS=NUMBER; scores=)"
+    except (KernelError, ValueError):
+        remedy = "give numbers, or score its classes (scores={class: number})"
         raise CubeError(f"{name!r} holds no numbers", place="human", remedy=remedy) from None

@@ -55,7 +55,7 @@ def level_tables(grid: Grid, points: Array, qvalue: Array, without: Mapping[str,
     at = len(lead_columns)
     shares_of, sizes_of = ("sig.", "|RBC|≥.3", "|bias|>.2", "MAE>.5"), ("|RBC|", "|bias|", "min", "max", "MAE")
     cut = at + len(shares_of)
-    note = "Sig.: q < .05. |RBC|, |bias| and MAE: at or beyond the threshold."
+    note = "Sig.: q < .05. The thresholds of |bias| and MAE were set for points of a 1–7 scale."
     tables = [
         Table("Share of designs, by level", (*lead_columns, *shares_of), tuple(row[:cut] for row in rows), (note,)),
         Table(

@@ -5,7 +5,7 @@ Every matrix here is scaled to a largest entry of 1, so that ``1 - D`` are the a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from secondorder._schema import BOTTOM
 from secondorder.core._kernels import check_kernel, interval_kernel, nominal_kernel, ordinal_kernel
 from secondorder.errors import KernelError
 
-__all__ = ["WEIGHTS", "Array", "alpha_metric", "class_scores", "disagreement"]
+__all__ = ["WEIGHTS", "Array", "alpha_metric", "class_scores", "disagreement", "label_scores"]
 
 Array = NDArray[np.float64]
 
@@ -49,9 +49,23 @@ def class_scores(classes: Sequence[str], scores: Any = None) -> Array:
                 raise KernelError(
                     f"class {label!r} has no score",
                     place="scores",
-                    remedy="score every class (--class-score CLASS=NUMBER; scores={class: number}), or choose nominal",
+                    remedy="score every class (scores={class: number}), or choose nominal",
                 ) from None
     return np.array(found, dtype=float)
+
+
+def label_scores(labels: Iterable[object], scores: Any = None) -> Array:
+    """Score of each label as :func:`class_scores` has it; None and the empty label have none (NaN).
+
+    Raises
+    ------
+    KernelError
+        When a label is no number and has no declared score.
+    """
+    texts = ["" if label is None else str(label) for label in labels]
+    known = [label for label in dict.fromkeys(texts) if label]
+    table = dict(zip(known, class_scores(known, scores).tolist(), strict=True))
+    return np.array([table.get(text, np.nan) for text in texts], dtype=float)
 
 
 def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any = None) -> Array:
@@ -118,5 +132,5 @@ def _refuse_bottom(classes: Sequence[str], place: str) -> None:
         raise KernelError(
             f"invalid verdicts ({BOTTOM}) occur and have no place on a scale",
             place=place,
-            remedy="say --invalid-as missing (invalid='missing'), or choose a nominal coefficient",
+            remedy="say invalid='missing', or choose a nominal coefficient",
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, standard_components
 from secondorder._labels._results import Table
-from secondorder.core import complete_pairs_from, plugin_from
+from secondorder.core import plugin_from
 from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._design_figures import draw_shares
@@ -69,7 +69,9 @@ def dominant_source(
     -----
     The levels are taken as a sample, and disagreement is half the squared difference of two scores: the components are
     those of generalizability theory, unbiased from pairs of distinct cells alone. Only the interaction of all factors
-    needs repeats to be told from call noise. Estimates are not clipped: a component whose truth is 0 is often negative.
+    needs repeats to be told from call noise: it is what call noise leaves of the two together, and call noise is that
+    of the items with two calls or more in every cell (``n_repeated``). Estimates are not clipped: a component whose
+    truth is 0 is often negative.
 
     Examples
     --------
@@ -92,50 +94,58 @@ def dominant_source(
         )
     names = [grid.factors[f][0] for f in several]
     components = standard_components(names)
-    per_item = np.stack([_components(grid, g, several, components) for g in range(len(grid.values))])
-    kept = ~np.isnan(per_item[..., 0])
-    columns = np.concatenate([np.where(kept[..., None], per_item, 0.0), kept[..., None]], axis=-1)
+    last = max(range(1, len(components) - 1), key=lambda c: components[c].name.count(":"))
+    columns = np.stack([_columns(grid, g, several, components, last) for g in range(len(grid.values))])
     flat = columns.transpose(1, 0, 2).reshape(columns.shape[1], -1)
     drawn = resampled_sums(flat, draws=draws, seed=seed, strata=grid.strata)
     sums = np.concatenate([flat.sum(0)[None], drawn]).reshape(1 + draws, len(columns), -1)
-    variance = quotient(sums[..., :-1], sums[..., -1:])  # (1 + draws, groups, components), the total last
+    variance = quotient(sums[..., 1:-2], sums[..., -2:-1])  # (1 + draws, groups, components), the total last
+    call = quotient(sums[..., 0], sums[..., -1])
+    repeated = ~np.isnan(call[0])
+    variance[..., 0] = call
+    variance[:, repeated, last] -= call[:, repeated]
     numbers = np.stack([variance, quotient(variance, variance[..., -1:])], axis=-1)
-    repeated = bool((grid.calls[grid.calls > 0] > 1).any())
-    labels = _labels(components, repeated)
-    unknown = np.array([one.name == "call" and not repeated for one in components])
-    numbers[:, :, unknown] = np.nan
+    kept = columns[..., -2] > 0
     grouping: By = (*grid.by, ("component", tuple(one.name for one in components)))
     found, held = measured(
         by=grouping,
         measures=list(MEASURES),
         values=[
             [
-                Value(float(x), (ONE_CALL if unknown[c] else NO_VARIANCE) if np.isnan(x) else "")
+                Value(float(x), (NO_VARIANCE if repeated[g] or c else ONE_CALL) if np.isnan(x) else "")
                 for x in numbers[0, g, c]
             ]
             for g in range(len(columns))
             for c in range(len(components))
         ],
-        draws=numbers[1:].transpose(1, 2, 3, 0).reshape(unknown.size * len(columns), 2, draws),
+        draws=numbers[1:].transpose(1, 2, 3, 0).reshape(len(components) * len(columns), 2, draws),
         level=level,
-        counts={"n_items": np.repeat(kept.sum(1), len(components))},
+        counts={
+            "n_items": np.repeat(kept.sum(1), len(components)),
+            "n_repeated": np.repeat(columns[..., -1].sum(1).astype(np.int64), len(components)),
+        },
     )
     wide = np.stack([_wide(grid, g, several, components, kept[g]) for g in range(len(columns))])
     dims = tuple(name for name, _ in grouping)
     found = found.assign(wide=(dims, wide.reshape([len(levels) for _, levels in grouping])))
     groups = [" / ".join(group) for group in group_labels(grid.by)]
-    shown = [c for c, one in enumerate(components) if one.name != "total" and not unknown[c]]
+    labels = [[_label(one.name, c == last, bool(has)) for c, one in enumerate(components)] for has in repeated]
+    shown = [c for c, one in enumerate(components) if one.name != "total" and (c or repeated.any())]
     return StudyResult(
         f"Sources of variance: {', '.join(as_names(factors))}",
         found,
         (_table(found, grouping, labels, wide),),
-        _notes(grid, kept, repeated),
+        _notes(grid, kept, columns[..., -1].sum(1)),
         held,
         (
             Drawn(
                 "Sources of variance",
                 "Shares of the variance of an item's scores over designs.",
-                lambda: draw_shares([labels[c] for c in shown], groups, numbers[0, :, shown, 1].T),
+                lambda: draw_shares(
+                    [_label(components[c].name, c == last, bool(repeated.all())) for c in shown],
+                    groups,
+                    numbers[0, :, shown, 1].T,
+                ),
             ),
         ),
     )
@@ -148,18 +158,22 @@ def _laws(grid: Grid, g: int, several: Sequence[int]) -> Array:
     return np.stack([values * 0 + 1, values, squares], axis=-1).reshape(len(values), *shape, 3)
 
 
-def _components(grid: Grid, g: int, several: Sequence[int], components: Sequence[Component]) -> Array:
-    """Components of every item, (items, components); NaN where a cell is empty."""
+def _columns(grid: Grid, g: int, several: Sequence[int], components: Sequence[Component], last: int) -> Array:
+    """What each item adds to: its call noise; components, call noise still in the last interaction; 1; 1 if repeated.
+
+    No component but these two pairs a cell with itself, so that the plug-in of all others and of the sum of these two
+    is unbiased at any numbers of calls.
+    """
     names = [grid.factors[f][0] for f in several]
     law = _laws(grid, g, several)
     design = Design.balanced({name: law.shape[1 + j] for j, name in enumerate(names)}, random=names)
-    n = grid.calls[g].reshape(law.shape[:-1])
-    if (n[n > 0] > 1).all() and (n > 0).any():
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = complete_pairs_from(n, law, np.zeros_like(n), design, components, SQUARED)
-    else:
-        found = plugin_from(law, design, components, SQUARED)
-    return np.stack([np.asarray(one, dtype=float) for one in found], axis=-1)
+    found = np.stack([np.asarray(one, dtype=float) for one in plugin_from(law, design, components, SQUARED)], axis=-1)
+    found[:, last] += found[:, 0]
+    kept = ~np.isnan(found[:, -1])
+    n = grid.calls[g]
+    apart = (n / np.maximum(n - 1, 1) * (grid.squares[g] - grid.values[g] ** 2)).mean(-1)
+    repeated = kept & (n > 1).all(-1)
+    return np.column_stack([np.where(repeated, apart, 0), np.where(kept[:, None], found, 0), kept, repeated])
 
 
 def _wide(
@@ -177,13 +191,12 @@ def _wide(
     return np.array([float(next(found)) if one.name not in ("call", "total") else np.nan for one in components])
 
 
-def _labels(components: Sequence[Component], repeated: bool) -> list[str]:
-    """Names of the components; without repeats the last interaction holds call noise too."""
-    last = max((one.name for one in components if one.name not in ("call", "total")), key=lambda name: name.count(":"))
-    return [f"{one.name} + call" if one.name == last and not repeated else one.name for one in components]
+def _label(name: str, last: bool, repeated: bool) -> str:
+    """Name of a component; without repeats the last interaction holds call noise too."""
+    return f"{name} + call" if last and not repeated else name
 
 
-def _table(found: xr.Dataset, by: By, labels: Sequence[str], wide: Array) -> Table:
+def _table(found: xr.Dataset, by: By, labels: Sequence[Sequence[str]], wide: Array) -> Table:
     names = [name for name, _ in by]
     percent = f"{100 * float(found.attrs['level']):g} %"
     rows: list[Row] = []
@@ -194,19 +207,27 @@ def _table(found: xr.Dataset, by: By, labels: Sequence[str], wide: Array) -> Tab
             share = one.sel(measure="share")
             if not np.isnan(float(share["estimate"])):
                 numbers = (float(one["estimate"].sel(measure="variance")), float(wide[g, c]))
-                rows.append((*group, labels[c], *numbers, *(float(share[k]) for k in ("estimate", "lower", "upper"))))
+                rows.append(
+                    (*group, labels[g][c], *numbers, *(float(share[k]) for k in ("estimate", "lower", "upper")))
+                )
     return Table("", (*names[:-1], "source", "variance", "same for all", "share", percent, ""), tuple(rows))
 
 
-def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: bool) -> tuple[str, ...]:
+def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: Array) -> tuple[str, ...]:
     present = (grid.calls > 0).any(-1)
     notes = [
         "Variance of an item's scores over designs, in squared points; levels are taken as a sample.",
         "Same for all: the part by which a level moves every item alike.",
     ]
-    if not repeated:
+    if not repeated.all():
         notes.append("One call per cell: call noise stands with the interaction of all factors.")
-    for group, dropped in zip(group_labels(grid.by), (present & ~kept).sum(1), strict=True):
-        if dropped:
-            notes.append(f"{' / '.join(group) or 'all'}: {dropped} items left out: a design has no score there.")
+    dropped = (present & ~kept).sum(1)
+    for group, lost, used, twice in zip(group_labels(grid.by), dropped, kept.sum(1), repeated, strict=True):
+        where = " / ".join(group) or "all"
+        if lost:
+            notes.append(f"{where}: {lost} items left out: a design has no score there.")
+        if 0 < twice < used:
+            notes.append(
+                f"{where}: call noise is read from the {twice:g} of {used} items with two calls in every cell."
+            )
     return tuple(notes)

@@ -276,5 +276,5 @@ def _notes(grid: Grid, permutations: int) -> tuple[str, ...]:
     for group, invalid, dropped in zip(group_labels(grid.by), grid.n_invalid, grid.n_dropped, strict=True):
         if invalid or dropped:
             where = " / ".join(group) or "all"
-            notes.append(f"{where}: {invalid} scores outside their scale, {dropped} items left out for missing scores.")
+            notes.append(f"{where}: {invalid} invalid scores set aside, {dropped} items left out for missing scores.")
     return tuple(notes)

@@ -27,7 +27,8 @@ __all__ = ["feature_effects"]
 LARGEST_EXACT = 50_000  # so many relabellings at most are enumerated
 MEASURES = ("eta2", "slope", "slope_adjusted")
 LABELS = {"eta2": "η²", "slope_adjusted": "adjusted"}
-ONE_LEVEL = "one level in every family, or outcomes that do not vary"
+ONE_LEVEL = "one level in every family"
+FLAT = "the outcomes do not vary, or the other features explain them to the last digit"
 NO_GROUPS = "in every family all prompts share a level, have one each, or have equal outcomes"
 NO_NUMBERS = "the levels are no numbers"
 NO_ROOM = "the other features leave nothing to estimate it from"
@@ -229,6 +230,8 @@ def _slope(
     df = len(y) - basis.shape[1] - 1
     if x @ x <= 1e-10 * max(1.0, float(own @ own)):
         return _Slope(Value(math.nan, NO_ROOM if others else ONE_LEVEL))
+    if left @ left <= 1e-20 * float(y @ y):  # what is left of equal outcomes is rounding
+        return _Slope(Value(math.nan, FLAT))
     slope = float(x @ left / (x @ x))
     if df < 1:
         return _Slope(Value(slope))

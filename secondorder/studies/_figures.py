@@ -140,17 +140,16 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
             )
         for rank in np.unique(ranks[:, -1][~np.isnan(ranks[:, -1])]):
             shared = [s for s in range(len(systems)) if ranks[s, -1] == rank]
-            colour = COLOURS[moving.index(shared[0])] if len(shared) == 1 and shared[0] in moving else "#444444"
-            text = plain(", ".join(systems[s] for s in shared))
-            axes.annotate(
-                text,
-                (len(prompts) - 1, rank),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7,
-                color=colour,
-            )
+            for place, s in enumerate(shared):  # one below the other, each in its colour
+                axes.annotate(
+                    plain(systems[s]),
+                    (len(prompts) - 1, rank),
+                    (6, 7 * ((len(shared) - 1) / 2 - place)),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7,
+                    color=COLOURS[moving.index(s)] if s in moving else "#444444",
+                )
         axes.set_xlim(-0.2, len(prompts) - 1 + 0.2 + 0.012 * len(prompts) * max(map(len, systems)) ** 1.2)
         axes.set_ylim(len(systems) + 0.5, 0.5)
         axes.set_xticks(range(len(prompts)), [plain(name) for name in prompts], fontsize=7)

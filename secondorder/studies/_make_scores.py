@@ -77,12 +77,7 @@ def make_scores(
     dims = [*facets, ITEM, *((REPEAT,) if repeat else ())]
     labels = {dim: frame[key].map(str).to_numpy() for dim, key in zip(dims, keys, strict=True)}
     levels = {dim: in_order(set(found.tolist())) for dim, found in labels.items()}
-    codes = tuple(
-        np.array(
-            [dict(zip(levels[dim], range(len(levels[dim])), strict=True))[label] for label in labels[dim].tolist()]
-        )
-        for dim in dims
-    )
+    codes = tuple(pd.Index(levels[dim], dtype=object).get_indexer(labels[dim]) for dim in dims)
     shape = tuple(len(levels[dim]) for dim in dims)
     flat = np.ravel_multi_index(codes, shape)
     if len(np.unique(flat)) < len(flat):
@@ -126,7 +121,7 @@ def _numbers(column: pd.Series[Any], name: str) -> Array:
     import pandas as pd
 
     values = pd.to_numeric(column.replace("", None), errors="coerce").to_numpy(dtype=float)
-    wrong = np.isnan(values) & ~(column.isna() | (column == "")).to_numpy()
+    wrong = ~np.isfinite(values) & ~(column.isna() | (column == "")).to_numpy()
     if wrong.any():
         raise TableError(
             f"{column.to_numpy()[wrong][0]!r} is no number", place=f"rows, column {name}", remedy="map labels to scores"

@@ -22,6 +22,9 @@ class Signed(NamedTuple):
 def signed_rank(differences: Array) -> Signed:
     """Wilcoxon's test of paired differences, zeros dropped; (0, 1) where every difference is zero, NaN without pairs.
 
+    Differences count to nine decimals: a score mapped from another scale differs from an equal one by rounding alone,
+    which is a zero, and two equal differences are tied.
+
     Examples
     --------
     >>> signed_rank(np.array([1.0, 2.0, -3.0, 4.0, 5.0, 6.0, 0.0]))
@@ -29,7 +32,7 @@ def signed_rank(differences: Array) -> Signed:
     """
     from scipy.stats import wilcoxon
 
-    kept = differences[~np.isnan(differences)]
+    kept = np.round(differences[~np.isnan(differences)], 9)
     if not len(kept):
         return Signed(float("nan"), float("nan"))
     moved = kept[kept != 0]

@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._schema import BOTTOM, CODE_MISSING, ITEM
+from secondorder._schema import CODE_MISSING, ITEM
 from secondorder.errors import CubeError, InputError, KernelError
-from secondorder.studies._disagreement import Array, class_scores
+from secondorder.studies._disagreement import Array, class_scores, label_scores
 from secondorder.studies._parts import Codes, unit_counts
 from secondorder.studies._ratings import Arranged, Invalid, arrange, check_cube
 
-__all__ = ["Panel", "gold_of", "make_panel"]
+__all__ = ["Panel", "gold_of", "known_scores", "make_panel"]
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,33 @@ def make_panel(
         raise CubeError(f"one voter: {names[0]!r}", place="voters", remedy="name a dimension with two levels or more")
     if default is not None and default not in names:
         raise InputError(f"there is no voter {default!r}", place="default", remedy=f"one of {', '.join(names)}")
-    try:
-        known: Array | None = class_scores(laid.classes, scores)
-    except KernelError:
-        if scores is not None:
-            raise
-        known = None
     right, human = gold_of(cube, gold, laid.classes, scores)
     return Panel(
         laid=laid,
         counts=unit_counts(laid.codes.reshape(-1, *laid.codes.shape[2:]), len(laid.classes)).reshape(
             *laid.codes.shape[:3], len(laid.classes)
         ),
-        scores=known,
+        scores=known_scores(laid.classes, scores),
         right=right,
         human=human,
         default=0 if default is None else names.index(default),
     )
+
+
+def known_scores(classes: Sequence[str], scores: Mapping[str, float] | None) -> Array | None:
+    """Score of each class; None where classes are no numbers and no scores are given.
+
+    Raises
+    ------
+    KernelError
+        When scores are given, but not for every class that is no number.
+    """
+    try:
+        return class_scores(classes, scores)
+    except KernelError:
+        if scores is not None:
+            raise
+        return None
 
 
 def gold_of(
@@ -132,12 +142,10 @@ def _codes(texts: Sequence[str], classes: Sequence[str]) -> Codes:
 
 
 def _human(texts: Sequence[str], scores: Mapping[str, float] | None) -> Array | None:
-    labels = sorted({text for text in texts if text and text != BOTTOM})
     try:
-        table = dict(zip(labels, class_scores(labels, scores).tolist(), strict=True))
+        return label_scores(texts, scores)
     except KernelError:
         return None
-    return np.array([table.get(text, np.nan) for text in texts], dtype=float)
 
 
 def _numeric(texts: Sequence[str]) -> bool:

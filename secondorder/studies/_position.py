@@ -145,7 +145,7 @@ def _slots(laid: Arranged, first: Mapping[str, str] | None) -> NDArray[np.int64]
             raise CubeError(
                 f"orders {list(orders)} do not say who stands first",
                 place="order",
-                remedy="say whose class that is: --first ORDER=CLASS for both (first={order: class})",
+                remedy="say for both whose class that is: first={order: class}",
             )
         first = {"AB": valid[0], "BA": valid[1]}
     shown = [first.get(name) for name in orders]

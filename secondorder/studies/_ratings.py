@@ -198,6 +198,6 @@ def complete_items(
         raise CubeError(
             f"{len(short)} cells have fewer than {need} calls, the first at {where}",
             place="cube",
-            remedy="leave these items out, counted: --incomplete drop-item (incomplete='drop-item')",
+            remedy="leave these items out, counted: incomplete='drop-item'",
         )
     return np.asarray((n >= need).all(axis=(2, 3)))

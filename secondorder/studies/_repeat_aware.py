@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder._labels._attributes import attribute
 from secondorder._schema import JUDGE, ORDER, PROMPT, REPEAT
 from secondorder.errors import CubeError
-from secondorder.studies._bands import check_draws, item_draws
+from secondorder.studies._bands import alone, check_draws, item_draws
 from secondorder.studies._disagreement import Array, disagreement
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._parts import SMALLEST_EXPECTED, Value, unit_counts
@@ -118,7 +118,7 @@ def repeat_agreement(
 
     ones = np.ones((1, linear.shape[1]))
     values = [
-        [_value(name, x, repeats) for name, x in row.items()]
+        [_value(name, row, repeats) for name in row]
         for row in _by_group(_measures(_sums(ones, linear, square), weight))
     ]
     blocks = [
@@ -126,6 +126,7 @@ def repeat_agreement(
         for block in item_draws(linear.shape[1], draws=draws, seed=seed, strata=laid.strata)
     ]
     held = np.concatenate(blocks, axis=-1) if blocks else np.zeros((len(linear), len(MEASURES), 0))
+    held[(kept & alone(kept.shape[1], laid.strata)).any(1)] = np.nan
     if not repeats:
         held[:, [name in NEEDS_REPEATS for name in MEASURES]] = np.nan
     present = (laid.codes >= 0).any(axis=(2, 3, 4))
@@ -218,17 +219,16 @@ def _by_group(measures: Mapping[str, Array]) -> list[dict[str, float]]:
     return [{name: float(array[g, 0]) for name, array in measures.items()} for g in range(size)]
 
 
-def _value(name: str, number: float, repeats: bool) -> Value:
+def _value(name: str, row: Mapping[str, float], repeats: bool) -> Value:
+    number = row[name]
     if not repeats and name in NEEDS_REPEATS:
         return Value(float("nan"), ONE_CALL)
     if not np.isnan(number):
         return Value(number)
-    reasons = {
-        "noise_share": "no two calls across the levels disagree",
-        "jss_ratio": "agreement within a level is 0",
-        "chance": "fewer than two items",
-        "within": "no item",
-        "across": "no item",
-        "jss_difference": "no item",
-    }
-    return Value(number, reasons.get(name, NO_CHANCE_GAP))
+    if np.isnan(row["across"]):
+        return Value(number, "no item")
+    if name == "noise_share":
+        return Value(number, "no two calls across the levels disagree")
+    if name == "jss_ratio":
+        return Value(number, "agreement within a level is 0")
+    return Value(number, "fewer than two items" if np.isnan(row["chance"]) else NO_CHANCE_GAP)

@@ -84,7 +84,7 @@ class StudyResult:
         if not draws or "lower" not in self.data or not bool(self.data["lower"].notnull().any()):
             return self.notes
         bands = f"Bands: {100 * float(self.data.attrs['level']):g} %, percentiles of {draws} draws of whole items"
-        return (*self.notes, f"{bands}; the choice of prompts and judges is not in them.")
+        return (*self.notes, f"{bands} with their calls; the choice of prompts and judges is not in them.")
 
     def __getitem__(self, key: str | Mapping[str, str]) -> xr.Dataset:
         """One measure, or one selection of groups and measure: ``result["cohen"]``, ``result[{"judge": "a"}]``."""

@@ -13,7 +13,7 @@ from secondorder._labels._results import Table
 from secondorder._schema import PROMPT, REPEAT
 from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import CubeError
-from secondorder.studies._bands import check_draws, item_draws
+from secondorder.studies._bands import alone, check_draws, item_draws
 from secondorder.studies._call_noise import noise_reversals
 from secondorder.studies._disagreement import Array
 from secondorder.studies._figures import drawn_ranks
@@ -201,12 +201,16 @@ def _shares(
     step = max(1, BLOCK // (n_systems * n_systems * n_prompts))
     for block in item_draws(len(rows.clusters), draws=draws, seed=seed, strata=rows.strata):
         for start in range(0, len(block), step):
-            drawn, side, _, _ = measures(block[start : start + step][:, rows.cluster])
-            held.append(drawn)
+            part, side, _, _ = measures(block[start : start + step][:, rows.cluster])
+            held.append(part)
             agree += (side == sign).sum(0)
+    drawn = np.concatenate(held, axis=1)
+    scored = ~np.isnan(means).all(1)
+    if (scored & alone(len(rows.clusters), rows.strata)[rows.cluster]).any():
+        drawn, agree = np.full_like(drawn, np.nan), np.zeros_like(agree)
     values = [_value(name, float(x)) for name, x in zip(MEASURES, point[:, 0], strict=True)]
     sure = _sure(sign[0], agree, draws=draws, level=level) if draws else np.full(3, np.nan)
-    return _Shares(values, np.concatenate(held, axis=1), sure, sizes, spread)
+    return _Shares(values, drawn, sure, sizes, spread)
 
 
 def _sure(sign: Array, agree: Array, *, draws: int, level: float) -> Array:

@@ -31,6 +31,7 @@ RULES = {
 
 SCORED = ("mean", "median")
 NO_SCORES = "the classes have no scores"
+EQUAL = 1e-9  # probabilities that differ by less are the same
 
 
 class Decided(NamedTuple):
@@ -88,20 +89,29 @@ def decide(name: str, panel: Panel, g: int, *, ties: Ties, seed: int) -> Decided
         return Decided(nothing, score_of_votes(counts, panel.scores, name), True)
     if name == "single":
         found = codes[..., panel.default]
-    elif name in ("plurality", "majority"):
+    elif name == "plurality":
+        found = _plurality(counts, panel, g, ties=ties, seed=seed)
+    elif name == "majority":
         weights = decision_weights(counts, rule=name, ties=ties, n_voters=codes.shape[-1])
-        split = tied(counts) & (ties == "random")
-        group = "/".join(group_labels(panel.laid.by)[g])
-        events = [f"{group}/{event}" for event in range(counts.shape[1])]
-        found = chosen(weights, uniforms(split, [panel.laid.items, events], seed))
+        found = chosen(weights, np.zeros(counts.shape[:2]))
     else:
         try:
             posterior, note, settled = _modelled(name, codes, len(panel.laid.classes))
         except (TableError, UndefinedError) as error:
             return Decided(nothing, unknown, False, error.problem)
-        found = np.where(np.isnan(posterior[..., 0]), -1, posterior.argmax(-1))
+        # Equally probable classes are tied as equal votes are.
+        top = np.nan_to_num(posterior >= posterior.max(-1, keepdims=True) - EQUAL).astype(float)
+        found = _plurality(top, panel, g, ties=ties, seed=seed)
     table = np.full(len(panel.laid.classes), np.nan) if panel.scores is None else panel.scores
     return Decided(found, np.append(table, np.nan)[found], False, "", note, settled)
+
+
+def _plurality(counts: Array, panel: Panel, g: int, *, ties: Ties, seed: int) -> Codes:
+    """The class with the most votes of every event of group `g`."""
+    weights = decision_weights(counts, rule="plurality", ties=ties, n_voters=len(panel.voters))
+    group = "/".join(group_labels(panel.laid.by)[g])
+    events = [f"{group}/{event}" for event in range(counts.shape[1])]
+    return chosen(weights, uniforms(tied(counts) & (ties == "random"), [panel.laid.items, events], seed))
 
 
 def _modelled(name: str, codes: Codes, n_classes: int) -> tuple[Array, str, bool]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
 from secondorder.errors import CubeError, InputError
-from secondorder.studies._disagreement import Array, class_scores
+from secondorder.studies._disagreement import Array, class_scores, label_scores
 from secondorder.studies._layout import By, item_levels, lay_out
 from secondorder.studies._ratings import check_cube
 
@@ -74,10 +74,7 @@ def scored(
         values = table[codes]  # -1 picks the appended NaN
         bottom = len(classes) - 1 if classes and classes[-1] == BOTTOM else len(classes)
         cube = cube.assign(score=(cube["verdict"].dims, values)).drop_vars("verdict")
-        if valid is None:
-            return cube, codes == bottom
-        outside = (codes == bottom) & np.isnan(values)
-        return _within(cube, values, valid, outside)
+        return _within(cube, values, valid, (codes == bottom) & np.isnan(values))
     if ITEM not in cube["score"].dims:
         raise CubeError(f"dimensions {cube['score'].dims}", place="score", remedy="name the item dimension `item`")
     return _within(cube, values, valid, np.zeros(values.shape, dtype=bool))
@@ -194,9 +191,8 @@ def _gold(cube: xr.Dataset, name: str, system: str | None, scores: Mapping[str, 
         )
     variable = cube[name]
     if variable.dtype.kind in "OUS":
-        labels = [str(value) for value in variable.to_numpy().ravel()]
-        table = dict(zip(labels, class_scores(labels, scores).tolist(), strict=True))
-        variable = variable.copy(data=np.array([table[label] for label in labels]).reshape(variable.shape))
+        found = label_scores(variable.to_numpy().ravel().tolist(), scores)
+        variable = variable.copy(data=found.reshape(variable.shape))
     wanted = (ITEM,) if system is None else (ITEM, system)
     if set(variable.dims) - set(wanted):
         raise CubeError(f"gold has dimensions {variable.dims}", place="gold", remedy=f"at most {wanted}")

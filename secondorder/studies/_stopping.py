@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
 from math import comb
 from typing import Literal, get_args
 
@@ -20,6 +21,8 @@ STOPS = {
     "decided": "the lead over the runner-up is larger than the number of votes left",
 }
 """Both rules."""
+
+MOST_VOTERS = 1000  # the number of their orders is still a number
 
 
 def check_stop(rule: str) -> None:
@@ -68,36 +71,63 @@ def stop_law(counts: Array, *, rule: Stop, n_voters: int) -> Array:
     """The same, averaged over all orders of the voters, exactly: (..., voters + 1).
 
     Both rules hold from their first vote on, so that whether they hold after m votes depends on the m votes alone;
-    these are a draw without replacement.
+    these are a draw without replacement. Only the class that wins in the end, alone, can ever settle the outcome.
 
     Parameters
     ----------
     counts : array, shape (cases, classes)
         All votes of a case; voters who gave none make up the rest of `n_voters`.
+
+    Raises
+    ------
+    InputError
+        When there are more voters than numbers can count orders of.
     """
-    whole = np.concatenate([counts, n_voters - counts.sum(-1, keepdims=True)], axis=-1).astype(np.int64)
-    cases, inverse = np.unique(whole, axis=0, return_inverse=True)
-    done = np.zeros((len(cases), n_voters))
-    for row, case in enumerate(cases.tolist()):
-        for part in _parts(case):
-            m = sum(part)
-            if m and settled(np.array(part[:-1], dtype=float), rule=rule, n_voters=n_voters, asked=m):
-                ways = 1
-                for held, taken in zip(case, part, strict=True):
-                    ways *= comb(held, taken)
-                done[row, m - 1] += ways / comb(n_voters, m)
-    return _shares(done)[inverse.ravel()]
+    if n_voters > MOST_VOTERS:
+        raise InputError(
+            f"{n_voters} voters", place="order", remedy=f"the orders of at most {MOST_VOTERS} are averaged over"
+        )
+    # Neither rule asks which class is which.
+    cases, inverse = np.unique(np.sort(counts.astype(np.int64), axis=-1)[:, ::-1], axis=0, return_inverse=True)
+    settles = _majority_chances if rule == "majority" else _lead_chances
+    done = np.stack([settles(case, n_voters) for case in cases.tolist()]) if len(cases) else np.zeros((0, n_voters))
+    # What holds once holds from then on: only rounding says otherwise.
+    return _shares(np.maximum.accumulate(np.minimum(done, 1), axis=-1))[inverse.ravel()]
+
+
+def _majority_chances(case: Sequence[int], n_voters: int) -> Array:
+    """Chance that the first class of a case has more than half of all votes among m of them, for m = 1..n_voters."""
+    ways = np.zeros(n_voters + 1)
+    rest = _choices(n_voters - case[0])
+    for held in range(n_voters // 2 + 1, case[0] + 1):
+        ways[held : held + len(rest)] += comb(case[0], held) * rest
+    return ways[1:] / _choices(n_voters)[1:]
+
+
+def _lead_chances(case: Sequence[int], n_voters: int) -> Array:
+    """Chance that the lead of the first class of a case exceeds the votes left after m votes, for m = 1..n_voters."""
+    top, silent = case[0], n_voters - sum(case)
+    ways = np.zeros(n_voters + 1)
+    for most in range(top):  # votes of the runner-up at most, where the leader has `held` of them
+        rest = _choices(silent)
+        for votes in case[1:]:
+            rest = np.convolve(rest, _choices(votes)[: most + 1])
+        held = np.arange(most + 1, top + 1)
+        others = n_voters - 2 * held + most + 1
+        fits = (others >= 0) & (others < len(rest))
+        ways[(held + others)[fits]] += _choices(top)[held[fits]] * rest[others[fits]]
+    return ways[1:] / _choices(n_voters)[1:]
+
+
+@cache
+def _choices(n: int) -> Array:
+    """Ways to choose 0, 1, … of n."""
+    return np.array([float(comb(n, k)) for k in range(n + 1)])
 
 
 def _shares(done: Array) -> Array:
     first = np.diff(done, axis=-1, prepend=0.0)
     return np.concatenate([first, 1 - done[..., -1:]], axis=-1)
-
-
-def _parts(case: list[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to take some of each kind."""
-    grids = np.indices([held + 1 for held in case]).reshape(len(case), -1).T
-    yield from map(tuple, grids.tolist())
 
 
 def compositions(total: int, parts: int) -> Array:

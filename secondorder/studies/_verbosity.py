@@ -148,7 +148,8 @@ def _fit(predictors: Array, score: Array) -> tuple[Array, Callable[[Array], Arra
         moments = sums.reshape(-1, size, size)
         n = moments[:, :1, :1]
         left, right = moments[:, :-1, :-1] / np.maximum(n, 1), moments[:, :-1, -1:] / np.maximum(n, 1)
-        fine = (np.linalg.eigvalsh(left)[:, 0] > COLLINEAR) & (n[:, 0, 0] > 0)
+        fine = np.isfinite(left).all((1, 2)) & (n[:, 0, 0] > 0)
+        fine[fine] = np.linalg.eigvalsh(left[fine])[:, 0] > COLLINEAR
         beta = np.full((len(sums), size - 1), np.nan)
         beta[fine] = np.linalg.solve(left[fine], right[fine])[..., 0]
         slope = beta[:, 1]

@@ -11,7 +11,7 @@ import xarray as xr
 from secondorder._labels._results import Table
 from secondorder._schema import CLASS, PROMPT, REPEAT
 from secondorder.errors import InputError, KernelError
-from secondorder.studies._bands import band, check_draws, item_draws
+from secondorder.studies._bands import alone, band, check_draws, item_draws
 from secondorder.studies._correlations import CORRELATIONS, make_points, weighted
 from secondorder.studies._disagreement import Array, class_scores
 from secondorder.studies._figures import drawn_measures
@@ -114,6 +114,8 @@ def prompt_winners(
     grouping: By = (*rows.by, (prompt, rows.prompts))
     used = ~np.isnan(means) if rows.gold is None else ~np.isnan(means) & ~np.isnan(rows.gold)[None, :, None]
     counted = used.sum(1).ravel()
+    single = (used & alone(len(rows.clusters), rows.strata)[rows.cluster][:, None]).any(1)
+    held[single.ravel()] = np.nan
     values = [
         [_value(float(x), n, name) for x, name in zip(row, names, strict=True)]
         for row, n in zip(once, counted.tolist(), strict=True)

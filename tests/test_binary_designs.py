@@ -1,0 +1,103 @@
+"""Judge designs on binary tasks: counts by hand, relabellings, leniency, and designs against themselves."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from secondorder.errors import CubeError, InputError
+from secondorder.studies import binary_designs
+from secondorder.studies._binary_grid import make_binary_grid
+from secondorder.studies._binary_impact import choice_of, mcnemar_pairs
+from secondorder.studies._paired_tests import mcnemar
+
+from .small_designs import DETAILS
+
+
+def test_binary_numbers_equal_counting() -> None:
+    rng = np.random.default_rng(2)
+    verdict = rng.integers(0, 3, (50, 3, 2))  # class 2 is ⊥
+    right = rng.integers(0, 2, 50)
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail", "model"), verdict)},
+        coords={"class": ["FALSE", "TRUE", "⊥"], "detail": DETAILS, "model": ["a", "b"],
+                "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )  # fmt: skip
+    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=0, permutations=50)
+    pooled = {}
+    for k, detail in enumerate(DETAILS):
+        errors = [0, 0, 0]
+        for m, model in enumerate(["a", "b"]):
+            said = verdict[:, k, m]
+            accepts, rejects = int(((said == 1) & (right == 0)).sum()), int(((said == 0) & (right == 1)).sum())
+            here = found[{"detail": detail, "model": model}]
+            assert float(here.estimate.sel(measure="accuracy")) == pytest.approx(np.mean(said == right))
+            assert float(here.estimate.sel(measure="leniency")) == pytest.approx(accepts / (accepts + rejects))
+            assert float(here.n_errors) == accepts + rejects
+            assert float(here.n_invalid) == (said == 2).sum()
+            errors = [errors[0] + accepts, errors[1] + rejects, errors[2] + int((said == right).sum())]
+        pooled[detail] = (errors[2] / 100, errors[0] / (errors[0] + errors[1]))
+    impact = found.data.sel(choice="detail")
+    for what, at in (("accuracy", 0), ("leniency", 1)):
+        moves = [abs(a[at] - b[at]) for a, b in combinations(pooled.values(), 2)]
+        assert float(impact["impact_average"].sel(impact=what)) == pytest.approx(np.mean(moves))
+        assert float(impact["impact_largest"].sel(impact=what)) == pytest.approx(max(moves))
+    switch = [np.mean(verdict[:, i] != verdict[:, k]) for i, k in combinations(range(3), 2)]
+    assert float(impact["impact_average"].sel(impact="switch")) == pytest.approx(np.mean(switch))
+    row = next(row for row in found.tables[2].rows if row[1] == "long")
+    before, after = verdict[:, 0], verdict[:, 2]
+    expected = [np.mean(before != after), np.mean((before == 0) & (after == 1)), np.mean((before == 1) & (after == 0))]
+    assert row[-3:] == pytest.approx(expected)
+    assert row[-4] == ((verdict[:, 2] != 2) & (verdict[:, 2] != right[:, None])).sum()  # errors; ⊥ is none of them
+    grid = make_binary_grid(cube, factors=["detail", "model"], accept="TRUE", gold="gold", by=None, incomplete="common")
+    tests = mcnemar_pairs(grid, 0, choice_of(grid, 1, 0))[0]
+    ok = verdict == right[:, None, None]
+    assert tests.tolist() == [mcnemar(int((~ok[:, k, 0] & ok[:, k, 1]).sum()), int((ok[:, k, 0] & ~ok[:, k, 1]).sum()))
+                              for k in range(3)]  # fmt: skip
+
+
+def test_a_relabelling_without_leniency_counts_against_the_choice() -> None:
+    """Of one error in each design, a relabelling in four gives a level both and leaves the other none."""
+    verdict = np.array([[0, 0]] * 8)
+    verdict[0, 0] = verdict[1, 1] = 1
+    right = np.zeros(8, dtype=int)
+    right[1] = 1
+    verdict[1] = [1, 0]
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail"), verdict)},
+        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )
+    found = binary_designs(cube, factors=["detail"], accept="TRUE", draws=0, permutations=999).data
+    leniency = found.sel(choice="detail", impact="leniency")
+    # Either a level has a false accept and the other a false reject (as here), or one has both and the other nothing.
+    assert float(leniency["impact_average"]) == 1.0
+    assert float(leniency["impact_pvalue"]) == 1.0
+    assert float(leniency["impact_null"]) == 1.0
+
+
+def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> None:
+    rng = np.random.default_rng(4)
+    right = np.arange(300) % 2
+    flip = rng.random((300, 2, 3, 4)) < np.where(right == 0, 0.15, 0.05)[:, None, None, None]
+    verdict = np.where(flip, 1 - right[:, None, None, None], right[:, None, None, None])
+    cube = xr.Dataset(
+        {"verdict": (("item", "detail", "model", "repeat"), verdict)},
+        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+    )
+    found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=100, permutations=99)
+    table = {row[0]: row for row in found.tables[1].rows}
+    # Calls of a design are independent here: it switches against itself as often as against another design.
+    for choice in ("detail", "model"):
+        assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.02)  # type: ignore[arg-type]
+    wrong = flip.mean((1, 2, 3))
+    expected = wrong[right == 0].sum() / wrong.sum()
+    levels = [row for row in found.tables[0].rows if row[0] == "detail"]
+    assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.01)  # type: ignore[arg-type]
+    for wrong_request in ({"accept": "MAYBE"}, {"reference": {"detail": "x"}}, {"reference": {"size": "x"}}):
+        with pytest.raises(InputError):
+            binary_designs(cube, **{"factors": ["detail", "model"], "accept": "TRUE", **wrong_request})  # type: ignore
+    with pytest.raises(CubeError, match="no right answers"):
+        binary_designs(cube.drop_vars("gold"), factors=["detail"], accept="TRUE")

@@ -1,0 +1,147 @@
+"""Repeat-aware agreement: unbiased terms by enumeration, real data, and what it needs."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import secondorder as so
+from secondorder import studies
+from secondorder.errors import CubeError, InputError
+from secondorder.studies import agreement, repeat_agreement
+from secondorder.studies._repeat_aware import _item_terms, _measures, _sums
+
+from .small_cubes import cube_of
+
+
+def test_repeat_aware_terms_are_unbiased_by_enumeration() -> None:
+    # Two items, two prompts, two calls, two classes: all 2^8 outcomes with their probabilities.
+    law = np.array([[0.8, 0.3], [0.5, 0.9]])  # P(class 1) by item and prompt
+    outcomes = np.array(list(product((0, 1), repeat=8))).reshape(-1, 2, 2, 2)  # (outcome, item, prompt, repeat)
+    chance = np.where(outcomes == 1, law[None, :, :, None], 1 - law[None, :, :, None]).prod((1, 2, 3))
+    counts = np.stack([(outcomes == c).sum(-1) for c in (0, 1)], axis=-1).astype(float)[:, :, None]
+    linear, square = _item_terms(counts, np.eye(2), np.ones(outcomes.shape[:2], bool))
+    found = _measures(_sums(np.ones((1, 2)), linear, square), np.eye(2))
+    expected = {name: float(chance @ np.nan_to_num(found[name][:, 0])) for name in ("within", "across", "chance")}
+    same = law**2 + (1 - law) ** 2
+    pair = law[:, 0] * law[:, 1] + (1 - law[:, 0]) * (1 - law[:, 1])
+    mean = law.mean(1)
+    other = mean[0] * mean[1] + (1 - mean[0]) * (1 - mean[1])
+    assert expected["within"] == pytest.approx(same.mean(), abs=1e-14)
+    assert expected["across"] == pytest.approx(pair.mean(), abs=1e-14)
+    assert expected["chance"] == pytest.approx(other, abs=1e-14)
+
+
+def test_an_item_drawn_twice_is_not_paired_with_itself() -> None:
+    # Against a brute sum over pairs of different drawn items.
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(3, [0.5, 0.3, 0.2], size=(1, 6, 1, 2)).astype(float)
+    weight = 1 - np.array([[0, 0.5, 1], [0.5, 0, 0.5], [1, 0.5, 0]])
+    linear, square = _item_terms(counts, weight, np.ones((1, 6), bool))
+    w = np.array([2.0, 0, 1, 0, 3, 0])
+    law = (counts / 3).mean((2, 3))[0]
+    pairs = [(w[i] * w[j], law[i] @ weight @ law[j]) for i in range(6) for j in range(6) if i != j]
+    expected = sum(a * b for a, b in pairs) / sum(a for a, _ in pairs)
+    assert float(_measures(_sums(w[None], linear, square), weight)["chance"][0, 0]) == pytest.approx(expected)
+
+
+def test_repeat_agreement_on_judge_consistency(data_dir: Path) -> None:
+    cube = so.read_table(
+        data_dir / "judge_consistency" / "calls.csv",
+        item="item",
+        facets=["prompt"],
+        repeat="repeat",
+        verdict="verdict",
+        classes=["A", "B", "tie"],
+        invalid=[""],
+        by="judge",
+    )
+    found = repeat_agreement(cube, draws=500)
+    within, across = found["within"].estimate, found["across"].estimate
+    # The exact answers beside the data: U_call = 1 - within, and U_prompt = (within - across)/2 for two prompts.
+    for judge, call, wording in (("gpt-4o-mini", 0.21132, 0.02772), ("gpt-4.1-mini", 0.28684, 0.08808)):
+        assert 1 - float(within.sel(judge=judge)) == pytest.approx(call, abs=5e-6)
+        assert float((within - across).sel(judge=judge)) / 2 == pytest.approx(wording, abs=5e-6)
+    share = found["noise_share"].estimate
+    np.testing.assert_allclose(share, (1 - within) / (1 - across), atol=1e-12)
+    assert (found.data["lower"] < found.data["estimate"]).all()
+    assert (found.data["estimate"] < found.data["upper"]).all()
+    # Overlap of prompts at equal repeats estimates the same agreement, from fewer pairs.
+    plain = agreement(cube, draws=0, coefficients=["overlap"])["overlap"].estimate
+    assert float(abs(plain - across).max()) < 0.02
+    # Six repeats hold less: the same estimand.
+    fewer = repeat_agreement(cube.isel(repeat=slice(6)), draws=0)
+    assert float(abs(fewer["across"].estimate - across).max()) < 0.1
+
+
+def test_repeat_agreement_needs_repeats_and_complete_cells() -> None:
+    verdict = np.random.default_rng(0).integers(0, 2, (6, 2, 3))
+    single = repeat_agreement(cube_of(verdict[..., :1], ("item", "prompt", "repeat"), ["a", "b"]), draws=20)
+    assert "R >= 2" in single["within"].reason.item()
+    assert not np.isnan(float(single["across"].estimate))
+    verdict[2, 1, :2] = -1
+    cube = cube_of(verdict, ("item", "prompt", "repeat"), ["a", "b"], item=list("uvwxyz"))
+    with pytest.raises(CubeError, match="item w, prompt 1"):
+        repeat_agreement(cube)
+    dropped = repeat_agreement(cube, incomplete="drop-item", draws=0)
+    assert int(dropped.data["n_items"]) == 5
+    assert int(dropped.data["n_dropped"]) == 1
+    rest = repeat_agreement(cube.isel(item=[0, 1, 3, 4, 5]), draws=0)
+    np.testing.assert_allclose(dropped.data["estimate"], rest.data["estimate"], atol=1e-12)
+    with pytest.raises(CubeError, match="one level"):
+        repeat_agreement(cube.isel(prompt=[0]))
+
+
+def test_interval_kappa_within_is_the_intraclass_correlation() -> None:
+    # One prompt's calls as one-way ANOVA: 1 - MSW / E(pair difference across items) with distinct-item pairs equals
+    # ICC(1) = (MSB - MSW) / (MSB + (R - 1) MSW) where every wording has the same calls.
+    scores = np.random.default_rng(4).integers(1, 6, (20, 3))
+    cube = cube_of(np.repeat(scores[:, None] - 1, 2, 1), ("item", "prompt", "repeat"), list("12345"))
+    found = float(repeat_agreement(cube, weights="interval", draws=0)["kappa_within"].estimate)
+    between = 3 * scores.mean(1).var(ddof=1)
+    inside = scores.var(1, ddof=1).mean()
+    assert found == pytest.approx((between - inside) / (between + 2 * inside), abs=1e-12)
+
+
+def test_degradation_ratio_pairs_draws_and_refuses_a_band_without_a_bound() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (200, 1, 1))
+
+    def judged(noise: float, shift: float) -> xr.Dataset:
+        flip = rng.random((200, 2, 4)) < noise + shift * np.array([0, 1])[None, :, None]
+        return cube_of(np.where(flip, 1 - truth, truth), ("item", "prompt", "repeat"), ["a", "b"])
+
+    judge, human = (repeat_agreement(judged(0.05, s), draws=400) for s in (0.35, 0.2))
+    found = studies.degradation_ratio(judge, human)
+    direct = float(judge["degradation"].estimate / human["degradation"].estimate)
+    assert float(found["ratio"].estimate) == pytest.approx(direct)
+    assert float(found["ratio"].lower) < direct < float(found["ratio"].upper)
+    # Draws in which people lose nothing lie beyond every number: they widen the band.
+    near = repeat_agreement(judged(0.1, 0.13), draws=400, seed=0)
+    weak = studies.degradation_ratio(judge, near)
+    assert near.draws is not None
+    assert judge.draws is not None
+    above, below = (one.draws.sel(measure="degradation").to_numpy() for one in (judge, near))
+    none = below <= 0
+    assert 0 < none.sum() < 10
+    assert int(weak["ratio"].undefined_draws) == none.sum()
+    ranked = np.sort(np.where(none, np.inf, above / below))
+    assert float(weak["ratio"].upper) == pytest.approx(float(np.quantile(ranked, 0.975)), rel=1e-12)
+    assert float(weak["ratio"].upper) > float(np.quantile(ranked[: 400 - none.sum()], 0.975))
+    vague = studies.degradation_ratio(judge, repeat_agreement(judged(0.3, 0.02), draws=400, seed=1))
+    assert np.isnan(float(vague["ratio"].upper))
+    assert vague["ratio"].reason.item()
+    with pytest.raises(InputError, match="repeat_agreement"):
+        studies.degradation_ratio(judge, agreement(judged(0.1, 0.1)))
+
+
+def test_one_item_has_agreement_but_no_chance_scale() -> None:
+    found = repeat_agreement(cube_of([[[0, 1], [1, 1]]], ("item", "prompt", "repeat"), ["a", "b"]), draws=0)
+    assert float(found["across"].estimate) == 0.5
+    assert {str(found[name].reason.item()) for name in ("chance", "kappa_within", "degradation")} == {
+        "fewer than two items"
+    }

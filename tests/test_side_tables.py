@@ -1,0 +1,67 @@
+"""Tables beside the data: read as every table is, and numbers only where no two labels become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from secondorder._labels._columns import as_numbers
+from secondorder._labels._plain import read_side_table
+from secondorder.errors import TableError
+from secondorder.studies import make_scores
+
+
+def table(folder: Path, *lines: str, name: str = "side.jsonl") -> Path:
+    file = folder / name
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def test_json_values_stay_as_they_stand(tmp_path: Path) -> None:
+    first = '{"id": "001", "created_at": 1700000000, "date": "2024-01-01", "modified": "007", "price": 1.50, "x": 1e2}'
+    second = '{"id": "1", "created_at": 1700000001, "date": "2024-1-1", "modified": "8", "price": null, "x": true}'
+    frame = read_side_table(table(tmp_path, first, second))
+    assert frame.index.tolist() == ["001", "1"]
+    assert frame["created_at"].tolist() == [1700000000, 1700000001]
+    assert frame["date"].tolist() == ["2024-01-01", "2024-1-1"]
+    assert frame["modified"].tolist() == ["007", "8"]
+    assert frame["price"].isna().tolist() == [False, True]
+    assert frame["x"].tolist() == ["1e2", "true"]
+
+
+def test_a_word_of_pandas_is_a_word(tmp_path: Path) -> None:
+    frame = read_side_table(table(tmp_path, "id,role", "NA,None", "null,nan", name="side.csv"))
+    assert frame["role"].to_dict() == {"NA": "None", "null": "nan"}
+
+
+@pytest.mark.parametrize("second", ['{"id": "b"}', '{"id": "b", "x": 1, "late": 2}', '{"id": "b", "x": [1]}', "{"])
+def test_rows_of_other_columns_are_refused_by_line(tmp_path: Path, second: str) -> None:
+    with pytest.raises(TableError, match="line 2"):
+        read_side_table(table(tmp_path, '{"id": "a", "x": 1}', second))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["9007199254740993", "9007199254740992", ""],
+        ["12345678901234567890", "12345678901234567891"],
+        ["1234567890123456789012"],
+        ["1.1", "1.10"],
+        ["1.00000000000000001", "1.0"],
+        ["0", "-0"],
+        ["1e999", "2"],
+        ["inf", "1"],
+        ["nan", "1"],
+    ],
+)
+def test_labels_are_no_numbers_where_digits_would_be_lost(labels: list[str]) -> None:
+    assert as_numbers(labels).tolist() == labels
+
+
+@pytest.mark.parametrize("score", ["inf", "-Infinity", "1e999"])
+def test_a_score_is_finite(score: str) -> None:
+    rows = {"item": ["a", "b"], "prompt": ["x", "x"], "score": ["1.5", score]}
+    with pytest.raises(TableError, match="is no number"):
+        make_scores(pd.DataFrame(rows), item="item", score="score", facets=["prompt"])

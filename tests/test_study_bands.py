@@ -1,0 +1,66 @@
+"""Bands of every study: which items they cover, and where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from secondorder import studies
+from secondorder.studies import StudyResult
+
+
+def panel(strata: list[str]) -> xr.Dataset:
+    """Verdicts with orders, repeats, human scores and lengths; a study finds all that it needs."""
+    rng = np.random.default_rng(1)
+    n = len(strata)
+    right = rng.integers(0, 2, n)
+    verdict = (rng.random((n, 4, 2, 3)) < np.where(right, 0.7, 0.3)[:, None, None, None]).astype(int)
+    return xr.Dataset(
+        {"verdict": (("item", "prompt", "order", "repeat"), verdict)},
+        coords={
+            "class": ["1", "2"],
+            "prompt": list("abcd"),
+            "order": ["AB", "BA"],
+            "stratum": ("item", strata),
+            "gold": ("item", (right + 1).astype(float)),
+            "words": ("item", rng.normal(0, 1, n)),
+            "task": ("item", ["x"] * (n // 2) + ["y"] * (n - n // 2)),
+        },
+    )
+
+
+SIMILAR = {(a, b): abs(ord(a) - ord(b)) * 0.1 for a in "abcd" for b in "abcd" if a < b}
+STUDIES: dict[str, Callable[[xr.Dataset], StudyResult]] = {
+    "agreement": lambda cube: studies.agreement(cube, by="task", draws=200),
+    "repeats": lambda cube: studies.repeat_agreement(cube, by="task", draws=200),
+    "position": lambda cube: studies.position_bias(cube, by="task", draws=200),
+    "verbosity": lambda cube: studies.verbosity_bias(cube, length="words", by="task", draws=200),
+    "winners": lambda cube: studies.prompt_winners(cube, by="task", draws=200),
+    "similarity": lambda cube: studies.similarity_stability(cube, SIMILAR, by="task", draws=200),
+    "aggregate": lambda cube: studies.aggregate(cube, by="task", draws=200, rules=["mean", "plurality"]),
+    "convergence": lambda cube: studies.convergence(cube, by="task", draws=200),
+    "budget": lambda cube: studies.match_budget(cube, by="task", calls=[1], draws=200),
+    "designs": lambda cube: studies.judge_designs(cube, factors=["prompt", "order"], by="task", to=(1, 2), draws=200),
+    "sources": lambda cube: studies.dominant_source(cube, factors=["prompt", "order"], by="task", draws=200),
+    "binary": lambda cube: studies.binary_designs(
+        cube, factors=["prompt"], accept="2", by="task", permutations=0, draws=200
+    ),
+    "reversals": lambda cube: studies.rank_reversals(cube, system="order", by="task", splits=2, draws=200),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_item_that_is_alone_in_its_stratum_leaves_no_band_to_its_own_group(name: str) -> None:
+    """Such an item is in every draw once: its spread would count as 0. The other task keeps its bands."""
+    found = STUDIES[name](panel(["s"] * 11 + ["t"] + ["s"] * 12)).data
+    there = found["estimate"].notnull()
+    lone, other = found.sel(task="x"), found.sel(task="y")
+    assert bool(there.sel(task="x").any())
+    assert not bool(lone["lower"].notnull().any())
+    assert bool(other["lower"].notnull().any())
+    said = lone["reason"].where(there.sel(task="x") & (lone["undefined_draws"] > 0), "").to_numpy().ravel().tolist()
+    assert any("alone in its stratum" in text for text in said)
+    assert bool(STUDIES[name](panel(["s"] * 10 + ["t"] * 2 + ["s"] * 12)).data["lower"].sel(task="x").notnull().any())
