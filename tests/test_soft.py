@@ -21,6 +21,7 @@ import xarray as xr
 import secondorder as so
 from secondorder._audit._calls import acquire_stage
 from secondorder._audit._cube import cube_of_run
+from secondorder._audit._doctor import examine
 from secondorder._audit._plan import planned_folder
 from secondorder._design import Design
 from secondorder._schema import REASONS
@@ -326,6 +327,7 @@ def test_a_sum_above_one_by_the_rounding_of_print_alone_is_scaled():
             "stopping looks at sampled verdicts",
         ),
         ([("{ token = ", "{ tokne = ")], "did you mean"),
+        ([('{ token = "verdict" }', "{}")], "key 'token' is missing"),
         ([('"verdict" }', '"verdict", top_logprobs = 0 }')], "top_logprobs"),
     ],
 )  # fmt: skip
@@ -410,6 +412,10 @@ def test_under_the_contract_of_the_first_token_a_soft_verdict_is_the_law_and_one
     true = truth_of(cube)
     np.testing.assert_allclose(so.estimate_law(cube).sel(judge="toy"), true, atol=1e-12)
     known = so.decompose_law(true).value
+    # Nothing can be shuffled, but what was sampled is held against its law.
+    assert [found.name for found in so.check_independence(cube).detectors] == [
+        "soft verdicts, all calls", "soft verdicts, cells",
+    ]  # fmt: skip
     (group,) = so.decompose(cube).groups
     for estimate in group.estimates:
         assert math.isnan(estimate.estimate)
@@ -462,6 +468,7 @@ def test_a_run_with_a_soft_judge_a_hard_one_and_one_whose_server_lists_another_l
     assert "It fails for cold: the numbers of this report are not those of the answers" in html
     assert "sampled contradict their soft verdicts (soft verdicts, all calls" in html
     assert "⊥ mass as tie" in html
+    assert "soft verdicts, token = first, 20 listed" in html
     found = {(d.by["judge"], d.name): d for d in so.check_independence(cube).suspicious}
     assert ("cold", "soft verdicts, all calls") in found
     assert ("toy", "soft verdicts, all calls") not in found
@@ -501,6 +508,22 @@ def test_a_server_without_log_probabilities_leaves_nothing_defined(tmp_path, mon
     (group,) = so.decompose(cube, incomplete="drop-item").groups
     assert all(math.isnan(estimate.estimate) and math.isnan(estimate.plugin) for estimate in group.estimates)
     assert "32 completed calls have no soft verdict (no_logprobs 32) and are left out" in notes_of(group)
+
+
+def test_the_doctor_reads_the_soft_verdict_of_one_real_call(tmp_path, monkeypatch):
+    with judge_of(tmp_path / "good", one_word, FIRST):
+        good = {found.check: found for found in examine(so.load_audit(tmp_path / "good")).findings}
+    assert (good["logprobs"].mark, good["soft verdict"].mark) == ("ok", "ok")
+    assert "unlisted 0.000" in good["soft verdict"].seen
+    with judge_of(tmp_path / "words", lambda call: {"C D": 1.0}, ("C = ", '"C D" = ')):
+        words = {found.check: found for found in examine(so.load_audit(tmp_path / "words")).findings}
+    assert words["soft verdict"].seen == "none: several_tokens"
+    assert "one token each" in words["soft verdict"].remedy
+    monkeypatch.setattr(_server, "logprob_entries", lambda law, text, number: [])
+    with judge_of(tmp_path / "none", one_word, FIRST):
+        none = {found.check: found for found in examine(so.load_audit(tmp_path / "none")).findings}
+    assert none["logprobs"].mark == "problem"
+    assert "leave soft out" in none["logprobs"].remedy
 
 
 # -- what is gained, exactly -----------------------------------------------------------------------------------------
