@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from secondorder.acquire._reading import Completion
 from secondorder.core._cells import cells_from_soft
 from secondorder.core._concordance import concordance
 from secondorder.core._estimates import complete_pairs
-from secondorder.errors import SpecError
+from secondorder.errors import InputError, SpecError
 
 SPEC = """
 schema = "secondorder.audit/1"
@@ -497,6 +498,10 @@ def test_a_reasoning_judge_gives_the_law_of_its_verdict_token_after_the_sampled_
     # Reasons differ between calls: one call is no law.
     result = so.decompose(cube)
     assert result["call"].plugin < result["call"].estimate
+    # What counts verdicts takes no soft ones, and does not take the sampled or the most probable class instead.
+    for counted in (so.count, so.posterior, partial(so.budget, se={"prompt": 0.1})):
+        with pytest.raises(InputError, match="soft verdicts|verdicts are soft"):
+            counted(cube)
 
 
 def test_a_server_without_log_probabilities_leaves_nothing_defined(tmp_path, monkeypatch):
