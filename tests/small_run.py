@@ -87,6 +87,7 @@ def kill_and_resume(folder: Path, *, n_calls: int, kills: int, concurrency: int 
     by_digest = {call.request_sha256: call for call in calls}
     assert len(by_digest) == n_calls  # every call has its own bytes: the server's log tells them apart
     moments = sorted(random.Random(time.time_ns()).sample(range(1, n_calls), kills))
+    print("kills after so many requests:", *moments, file=sys.stderr)
     finished: dict[str, int] = {}
     with SimulatedJudge(latency_s=latency_s, process=False) as server:
         log = server.server.served

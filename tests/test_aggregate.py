@@ -90,8 +90,13 @@ def test_bad_requests_are_named() -> None:
     cube = cube_of([[0, 1]], ("item", "prompt"), ["A", "B"], gold=("item", ["C"]))
     with pytest.raises(CubeError, match="'C' is no class"):
         aggregate(cube)
-    for wrong in ({"rules": ["vote"]}, {"ties": "first"}, {"default": "p9"}, {"correlations": ["r"]}):
-        with pytest.raises(InputError):
+    for wrong, words in (
+        ({"rules": ["vote"]}, "'vote'.*; some of single, plurality"),
+        ({"ties": "first"}, "ties='first'; say one of abstain"),
+        ({"default": "p9"}, "no voter 'p9'"),
+        ({"correlations": ["r"]}, "'r'.*; some of .*'pearson'"),
+    ):
+        with pytest.raises(InputError, match=words):
             aggregate(cube.drop_vars("gold"), **wrong)  # type: ignore[arg-type]
     with pytest.raises(CubeError, match="one voter"):
         aggregate(cube.isel(prompt=[0]))
@@ -135,7 +140,7 @@ def test_dawid_skene_climbs_and_takes_repeats_and_gaps() -> None:
     np.testing.assert_allclose(relabelled.posterior, fit.posterior[:, [2, 0, 1]], atol=1e-9)
     with pytest.raises(UndefinedError, match="no task"):
         dawid_skene(np.zeros((3, 2, 2)))
-    with pytest.raises(TableError):
+    with pytest.raises(TableError, match="task x voter x class"):
         dawid_skene([[0, 1], [1, 0]])
 
 

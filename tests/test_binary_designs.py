@@ -96,8 +96,12 @@ def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> N
     expected = wrong[right == 0].sum() / wrong.sum()
     levels = [row for row in found.tables[0].rows if row[0] == "detail"]
     assert np.mean([float(row[3]) for row in levels]) == pytest.approx(expected, abs=0.01)  # type: ignore[arg-type]
-    for wrong_request in ({"accept": "MAYBE"}, {"reference": {"detail": "x"}}, {"reference": {"size": "x"}}):
-        with pytest.raises(InputError):
+    for wrong_request, words in (
+        ({"accept": "MAYBE"}, "accept='MAYBE' with the classes FALSE, TRUE"),
+        ({"reference": {"detail": "x"}}, "detail has no level 'x'"),
+        ({"reference": {"size": "x"}}, "no factor 'size'"),
+    ):
+        with pytest.raises(InputError, match=words):
             binary_designs(cube, **{"factors": ["detail", "model"], "accept": "TRUE", **wrong_request})  # type: ignore
     with pytest.raises(CubeError, match="no right answers"):
         binary_designs(cube.drop_vars("gold"), factors=["detail"], accept="TRUE")

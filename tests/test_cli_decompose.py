@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import secondorder as so
+from secondorder._statistics._tree import open_estimates
 from secondorder.cli import _run
 
 HEADER = "item,prompt,order,run,verdict,judge,stratum\n"
@@ -76,10 +78,22 @@ def test_csv_has_a_row_per_group_stratum_and_component(table: Path, capsys: pyte
 def test_files_by_suffix(table: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / f"out{suffix}"
     assert run(table, *ROLES, "--by", "judge", "--output", target) == 0
-    assert target.stat().st_size > 500
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["calls.csv", target.name])
+    shown = capsys.readouterr().out
+    if suffix == ".nc":
+        components = open_estimates(target)["/components"].to_dataset()
+        assert components.group.values.tolist() == ["judge = x", "judge = y"]
+        return
+    text = target.read_text(encoding="utf-8")
     if suffix == ".json":
-        assert json.loads(target.read_text(encoding="utf-8"))["schema"] == "secondorder.decomposition/1"
+        assert json.loads(text)["schema"] == "secondorder.decomposition/1"
+    elif suffix == ".csv":
+        assert len(list(csv.DictReader(io.StringIO(text)))) == 2 * 5
+    else:
+        assert text.startswith("<!doctype html>")
+        numbers = re.findall(r"^call +(\d\.\d+)", shown, re.M)
+        assert len(numbers) >= 2
+        assert all(f">{number}" in text for number in numbers)
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "csv.gz", "stdin", "nc"])

@@ -129,6 +129,8 @@ def test_groups_lengths_and_systems_ride_along_as_coordinates(calls: Path, capsy
     whole = so.read_table(calls, item="q", facets="prompt", repeat="run", verdict="v", by="judge", coords=["length"])
     ours = studies.verbosity_bias(whole, length="length", scores={"A": 1, "B": 0}, draws=0)
     shown = {(row["judge"], row["measure"]): row["estimate"] for row in slope["estimates"]}
+    assert {judge for judge, _ in shown} == {"x", "y"}
+    assert "slope" in {measure for _, measure in shown}
     assert all(
         shown[judge, measure] == float(ours.data["estimate"].sel(judge=judge, measure=measure))
         for judge, measure in shown

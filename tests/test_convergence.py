@@ -75,9 +75,9 @@ def test_a_decided_outcome_cannot_change_and_an_undecided_one_can() -> None:
 
 def test_cost_of_full_aggregation_is_the_paper_s() -> None:
     assert convergence_cost({3: 0.3768, 5: 0.2105}, voters=5) == pytest.approx(4.2464, abs=1e-12)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"sum to 1\.1"):
         convergence_cost({3: 0.9, 5: 0.2}, voters=5)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"times in 1\.\.5"):
         convergence_cost({6: 0.2}, voters=5)
 
 

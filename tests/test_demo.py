@@ -172,8 +172,8 @@ def test_killed_and_resumed_it_is_exactly_the_planned_outcomes(demo, tmp_path):
     (tmp_path / "items.jsonl").write_bytes((SHIPPED / "items.jsonl").read_bytes())
     spec = (SHIPPED / "audit.toml").read_text(encoding="utf-8")
     laws = read_laws(demo.folder / "laws.json")
-    draws = random.Random(time.time_ns())
-    moments = sorted(draws.sample(range(1, 2300), KILLS))
+    moments = sorted(random.Random(time.time_ns()).sample(range(1, 2300), KILLS))
+    print("kills after so many requests:", *moments)
     with SimulatedJudge(laws, latency_s=0.02, process=False) as server:
         log = server.server.served
         text = spec.replace("http://127.0.0.1:8642/v1", server.base_url)

@@ -34,7 +34,7 @@ def test_costs_are_those_of_the_paper() -> None:
     assert gate_costs(tpr=1, tnr=1, stable=1, cost_stable=5).calls == 1
     assert gate_costs(tpr=1, tnr=0, stable=0.3, cost_stable=4, cost_needs=5).calls == pytest.approx(0.3 * 4 + 0.7 * 5)
     for wrong in ({"tpr": 1.2}, {"stable": -0.1}, {"cost_stable": 6.0}, {"cost_needs": 0.5}):
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*between"):
             gate_costs(**{"tpr": 0.5, "tnr": 0.5, "stable": 0.5, "cost_stable": 4.0, **wrong})
 
 
@@ -224,5 +224,5 @@ def test_damaged_gates_are_refused(tmp_path: Path, change: dict[str, object], er
     path.write_text("{")
     with pytest.raises(CorruptFileError):
         open_gate(path)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"none\.json"):
         open_gate(tmp_path / "none.json")

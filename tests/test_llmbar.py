@@ -17,6 +17,7 @@ import xarray as xr
 import secondorder as so
 from secondorder._audit._demo import law_of_plan
 from secondorder.acquire import Item, SimulatedJudge, messages_key
+from secondorder.cli import _run as command
 
 from .conftest import need
 
@@ -76,9 +77,12 @@ def audited(folder: Path) -> Audited:
         if call.repeat == 0
     }
     text = (folder / "audit.toml").read_text(encoding="utf-8")
-    with SimulatedJudge(laws) as judge:
+    assert '"http://127.0.0.1:8000/v1"' in text
+    with SimulatedJudge(laws) as judge, pytest.MonkeyPatch.context() as patch:
         (folder / "audit.toml").write_text(text.replace("http://127.0.0.1:8000/v1", judge.base_url), encoding="utf-8")
-        run = so.run_audit(folder)
+        patch.chdir(folder)
+        assert command(["run", "."]) == 0
+    run = so.run_audit(folder)  # nothing is left to call
     return run, law_of_plan(plan, laws), xr.open_datatree(run.folder / "estimates.nc", engine="h5netcdf").load()
 
 
@@ -97,7 +101,9 @@ def test_the_conversion_keeps_every_item_and_text(folder: Path, data_dir: Path) 
 def test_ten_items_of_each_subset_make_2400_calls(audited: Audited) -> None:
     run, _, tree = audited
     cube = so.open_cube(run.folder / "cube.nc").load()
-    assert [cube.sizes[dim] for dim in ("judge", "item", "prompt", "order", "repeat")] == [1, 50, 6, 2, 4]
+    assert dict(cube.sizes) == {"judge": 1, "item": 50, "prompt": 6, "order": 2, "repeat": 4, "class": 4}
+    assert (cube.verdict >= 0).all()
+    assert set(cube.gold.values.tolist()) == {"1", "2"}
     assert Counter(cube.stratum.values.tolist()) == dict.fromkeys(SKILL, 10)
     outcomes = tree["/outcomes"].to_dataset()
     counts = dict(zip(outcomes.outcome.values.tolist(), outcomes["count"].values[0].tolist(), strict=True))

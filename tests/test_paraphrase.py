@@ -180,17 +180,17 @@ def test_models_by_name_come_from_sentence_transformers(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        {"prompts": {}},
-        {"family": {"P1": "a"}},
-        {"family": {"P9": "a"}},
-        {"controls": {"P9": "x"}},
-        {"answers": {"P9": ["A"]}},
+        ({"prompts": {}}, "prompts: no prompt"),
+        ({"family": {"P1": "a"}}, "'P2' has no family"),
+        ({"family": {"P9": "a"}}, "family: there is no prompt 'P9'"),
+        ({"controls": {"P9": "x"}}, "controls: there is no prompt 'P9'"),
+        ({"answers": {"P9": ["A"]}}, "answers: there is no prompt 'P9'"),
     ],
 )
-def test_what_belongs_to_no_prompt_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(InputError):
+def test_what_belongs_to_no_prompt_is_refused(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
         validate_paraphrases(**{"prompts": PROMPTS, **wrong})  # type: ignore[arg-type]
 
 

@@ -31,7 +31,7 @@ def test_judge_consistency(data_dir: Path):
         assert class_labels(cube)[code] == (row.verdict or "⊥")
     single = read_table(path, **roles, invalid=[""], where="judge=gpt-4o-mini")
     assert parent_of(single).rows_used == 400
-    with pytest.raises(ValueError, match=r"line 402: column 'verdict' is empty|line \d+: column 'verdict' is empty"):
+    with pytest.raises(ValueError, match=r"calls\.csv line 19: column 'verdict' is empty, as in 47 more rows"):
         read_table(path, **roles, by="judge")
     with pytest.raises(ValueError, match="400 rows repeat calls"):
         read_table(path, **roles, invalid="")

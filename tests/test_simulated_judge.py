@@ -107,7 +107,7 @@ def test_what_is_no_distribution_is_refused_not_renormalised(tmp_path, law):
     with pytest.raises(InputError, match="sum to"):
         write_laws(tmp_path / "laws.json", {"k": law})
     (tmp_path / "laws.json").write_text(json.dumps({"schema": "secondorder.laws/1", "laws": {"k": law}}))
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"sum to|not JSON"):
         read_laws(tmp_path / "laws.json")
 
 

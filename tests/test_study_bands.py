@@ -1,4 +1,4 @@
-"""Bands of every study: which items they cover, and where there are none."""
+"""Every study: which items its bands cover, where there are none, and why a number is not there."""
 
 from __future__ import annotations
 
@@ -64,3 +64,47 @@ def test_an_item_that_is_alone_in_its_stratum_leaves_no_band_to_its_own_group(na
     said = lone["reason"].where(there.sel(task="x") & (lone["undefined_draws"] > 0), "").to_numpy().ravel().tolist()
     assert any("alone in its stratum" in text for text in said)
     assert bool(STUDIES[name](panel(["s"] * 10 + ["t"] * 2 + ["s"] * 12)).data["lower"].sel(task="x").notnull().any())
+
+
+def told(found: StudyResult, measure: str) -> set[str]:
+    """Reasons of one measure, where it has no value."""
+    one = found[measure]
+    return set(one["reason"].where(one["estimate"].isnull(), "").to_numpy().ravel().tolist()) - {""}
+
+
+def emptied(name: str) -> xr.Dataset:
+    cube = panel(["s"] * 12)
+    if name == "no calls":
+        return cube.assign(verdict=cube["verdict"] * 0 - 1)
+    if name == "one answer":
+        return cube.assign(verdict=cube["verdict"] * 0)
+    return cube.assign_coords(gold=("item", np.full(12, np.nan)))
+
+
+@pytest.mark.parametrize(
+    ("cube", "study", "measure", "reason"),
+    [
+        ("no calls", "verbosity", "slope", "no item has a score in every cell"),
+        ("no calls", "similarity", "pearson", "no item has a call under every prompt"),
+        ("no calls", "convergence", "default_is_clear_plurality", "no event in which every voter voted"),
+        ("no calls", "reversals", "tau", "a system has no score under some prompt"),
+        ("one answer", "reversals", "adjacent", "under some prompt all systems are tied"),
+        ("no gold", "aggregate", "accuracy", "no item has both a vote and a right class"),
+        ("no gold", "budget", "accuracy", "there are no right classes"),
+        ("no gold", "designs", "alpha", "no item has both scores"),
+    ],
+)
+def test_what_is_undefined_says_what_is_lacking(cube: str, study: str, measure: str, reason: str) -> None:
+    assert reason in told(STUDIES[study](emptied(cube)), measure)
+
+
+def test_designs_without_human_scores_have_no_direction_and_no_ensembles() -> None:
+    """The bias of a design without items is unknown: it neither turns nor stays."""
+    cube = emptied("no gold")
+    effects = studies.factor_effects(cube, factors=["prompt", "order"], to=(1, 2), permutations=0)
+    for measure in ("direction", "size", "error", "best"):
+        assert told(effects, measure) == {"a design has no item with both scores"}
+    teams = studies.ensembles(cube, factors=["prompt", "order"], vary=["prompt"], sizes=[2], to=(1, 2))
+    assert told(teams, "bias") == {"a design has no item with both scores"}
+    whole = studies.factor_effects(panel(["s"] * 12), factors=["prompt"], to=(1, 2), permutations=0)
+    assert told(whole, "best") == {"the other factors have fewer than two settings to rank"}

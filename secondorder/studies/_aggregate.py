@@ -36,8 +36,9 @@ LABELS = {
 NO_RIGHT = "there are no right classes"
 NO_HUMAN = "there are no human scores"
 A_SCORE = "a score is no class"
-FLAT = "the decisions or the human scores do not vary"
+FLAT = "the decisions or the human scores do not vary, or no item has both"
 NO_VOTES = "no item has a vote"
+UNJUDGED = "no item has both a vote and a right class"
 
 
 def aggregate(
@@ -194,7 +195,7 @@ def _correlated(one: Decided, panel: Panel, kinds: Sequence[str], *, draws: int,
 
 def _values(one: Decided, panel: Panel, numbers: Array) -> list[Value]:
     """Numbers of one rule, with the reasons of those that are undefined."""
-    right = A_SCORE if one.scored else NO_RIGHT if panel.right is None else NO_VOTES
+    right = A_SCORE if one.scored else NO_RIGHT if panel.right is None else UNJUDGED
     human = NO_HUMAN if panel.human is None else NO_SCORES if panel.scores is None else FLAT
     reasons = [right, NO_VOTES, *[human] * (len(numbers) - len(SHARES))]
     return [

@@ -44,7 +44,7 @@ NO_RIGHT = "there are no right classes"
 NO_HUMAN = "there are no human scores"
 NO_SCORES = "the classes have no scores"
 NO_ITEM = "no item has all of its calls"
-FLAT = "the aggregates or the human scores do not vary"
+FLAT = "the aggregates or the human scores do not vary, or no item has both"
 
 
 class _Known(NamedTuple):
@@ -306,6 +306,8 @@ def _value(number: float, name: str, arm: _Arm, known: _Known, *, any_item: bool
     scored = known.rule in ("mean", "median")
     if not lacking and name in ("accuracy", "stability_shared", "stability_fresh"):
         lacking = A_SCORE if scored else NO_RIGHT if name == "accuracy" and known.right is None else ""
+    if not lacking and name == "accuracy" and np.isnan(number):
+        lacking = NO_RIGHT
     if not lacking and np.isnan(number):
         lacking = NO_SCORES if known.scores is None else NO_HUMAN if known.human is None else FLAT
     return Value(np.nan, lacking) if lacking else Value(number)

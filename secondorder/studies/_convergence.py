@@ -138,7 +138,10 @@ def convergence(
     found, held = measured(
         by=by_,
         measures=measures,
-        values=[[_value(float(x), name) for x, name in zip(row, measures, strict=True)] for row in numbers[..., 0]],
+        values=[
+            [_value(float(x), name, events=bool(own.any())) for x, name in zip(row, measures, strict=True)]
+            for row, own in zip(numbers[..., 0], complete, strict=True)
+        ],
         draws=numbers[..., 1:],
         level=level,
         counts={
@@ -219,10 +222,10 @@ def _read(sums: Array, n_voters: int) -> Array:
     return np.stack(read, axis=-1)
 
 
-def _value(number: float, name: str) -> Value:
+def _value(number: float, name: str, *, events: bool) -> Value:
     if not np.isnan(number):
         return Value(number)
-    return Value(number, NO_CLEAR if name == "default_is_clear_plurality" else NO_EVENT)
+    return Value(number, NO_CLEAR if events and name == "default_is_clear_plurality" else NO_EVENT)
 
 
 def _stop_table(found: xr.Dataset, by: By, n_voters: int) -> Table:

@@ -125,7 +125,7 @@ def judge_designs(
         by=grouping,
         measures=list(MEASURES),
         values=[
-            [_value(float(x), name, there) for x, name in zip(row, MEASURES, strict=True)]
+            [_value(float(x), name, there, bool(np.isnan(row[0]))) for x, name in zip(row, MEASURES, strict=True)]
             for row, there in zip(_rows(grid.crossed(points)), known.ravel().tolist(), strict=True)
         ],
         draws=grid.crossed(held).transpose(1, 2, 3, 0).reshape(known.size, len(MEASURES), draws),
@@ -165,8 +165,8 @@ def _ranked(grid: Grid, people: Array) -> tuple[Array, Array]:
     )
 
 
-def _value(number: float, name: str, there: bool) -> Value:
-    lacking = NO_DESIGN if not there else FLAT if name == "alpha" else NO_ITEMS
+def _value(number: float, name: str, there: bool, empty: bool) -> Value:
+    lacking = NO_DESIGN if not there else NO_ITEMS if empty else FLAT
     return Value(number, lacking if np.isnan(number) else "")
 
 

@@ -28,6 +28,7 @@ __all__ = ["ensembles"]
 MEASURES = {"bias": "mean |bias|", "reduction": "reduction"}
 STRATEGIES = ("fixed", "free")
 TOO_FEW = "there are not so many levels"
+NO_ITEM = "a design has no item with both scores"
 NO_BIAS = "single designs have no bias"
 
 
@@ -133,8 +134,12 @@ def ensembles(
         by=grouping,
         measures=list(MEASURES),
         values=[
-            [Value(float(b), TOO_FEW if np.isnan(b) else ""), Value(float(r), _why(b) if np.isnan(r) else "")]
-            for b, r in zip(held[..., 0].ravel(), reduction.ravel(), strict=True)
+            [
+                Value(float(b), _lacking(one) if np.isnan(b) else ""),
+                Value(float(r), (_lacking(one) if np.isnan(b) else NO_BIAS) if np.isnan(r) else ""),
+            ]
+            for row, other in zip(held[..., 0], reduction, strict=True)
+            for b, r, one in zip(row, other, members, strict=True)
         ],
         draws=np.zeros((held[..., 0].size, 2, 0)),
         level=0.95,
@@ -174,8 +179,8 @@ def ensembles(
     )
 
 
-def _why(bias: float) -> str:
-    return TOO_FEW if np.isnan(bias) else NO_BIAS
+def _lacking(members: _Members) -> str:
+    return NO_ITEM if len(members.designs) else TOO_FEW
 
 
 def _members(grid: Grid, factor: int, strategy: str, size: int, most: int, rng: np.random.Generator) -> _Members:

@@ -33,6 +33,8 @@ from secondorder.studies._scores import Incomplete
 __all__ = ["factor_effects"]
 
 ONE_LEVEL = "no two designs differ in this factor alone"
+ONE_SETTING = "the other factors have fewer than two settings to rank"
+NO_ITEM = "a design has no item with both scores"
 GROWS = "it grows with noise: see its value without effect, and the test"
 DOTS = ((1, "–"), (2, "•"), (4, "••"))
 MOVED_SHARE, MOVED_POINTS = 0.15, 0.05
@@ -121,7 +123,11 @@ def factor_effects(
     data_, _ = measured(
         by=grouping,
         measures=list(IMPACTS),
-        values=[[Value(float(x), ONE_LEVEL if np.isnan(x) else "") for x in one] for row in estimate for one in row],
+        values=[
+            [_value(float(x), len(contrast.first), bool(np.isnan(one[1]))) for x in one]
+            for row in estimate
+            for one, contrast in zip(row, contrasts, strict=True)
+        ],
         draws=np.zeros((estimate[..., 0].size, len(IMPACTS), 0)),
         level=0.95,
         counts={"n_pairs": np.tile([len(one.first) for one in contrasts], len(errors))},
@@ -145,6 +151,12 @@ def factor_effects(
         None,
         (Drawn("Impact of the design choices", CAPTION, lambda: draw_impacts(names, panels, reference)),),
     )
+
+
+def _value(number: float, n_pairs: int, empty: bool) -> Value:
+    # Where sizes are known, only ranks can be missing.
+    lacking = ONE_LEVEL if not n_pairs else NO_ITEM if empty else ONE_SETTING
+    return Value(number, lacking if np.isnan(number) else "")
 
 
 CAPTION = "Bars: the first group. Ticks: the mean if the factor had no effect."

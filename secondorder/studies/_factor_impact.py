@@ -69,7 +69,8 @@ def impacts(errors: Array, contrast: Contrast) -> Array:
     if not len(contrast.first):
         return np.full((*errors.shape[:-2], len(IMPACTS)), np.nan)
     one, other = errors[..., contrast.first, :], errors[..., contrast.second, :]
-    turned = (one[..., 0] * other[..., 0] < 0).mean(-1)
+    product = one[..., 0] * other[..., 0]
+    turned = np.where(np.isnan(product), np.nan, product < 0).mean(-1)
     size, error = (np.abs(one[..., k] - other[..., k]).mean(-1) for k in (0, 1))
     return np.stack([turned, size, error, _rank_change(errors[..., 2], contrast.table)], axis=-1)
 

@@ -208,7 +208,8 @@ def _shares(
     scored = ~np.isnan(means).all(1)
     if (scored & alone(len(rows.clusters), rows.strata)[rows.cluster]).any():
         drawn, agree = np.full_like(drawn, np.nan), np.zeros_like(agree)
-    values = [_value(name, float(x)) for name, x in zip(MEASURES, point[:, 0], strict=True)]
+    compared = not np.isnan(point[list(MEASURES).index("reversals"), 0])
+    values = [_value(name, float(x), compared=compared) for name, x in zip(MEASURES, point[:, 0], strict=True)]
     sure = _sure(sign[0], agree, draws=draws, level=level) if draws else np.full(3, np.nan)
     return _Shares(values, drawn, sure, sizes, spread)
 
@@ -224,10 +225,10 @@ def _sure(sign: Array, agree: Array, *, draws: int, level: float) -> Array:
     return np.array([(product > 0).mean(), (product < 0).mean(), (product == 0).mean()])
 
 
-def _value(name: str, number: float) -> Value:
+def _value(name: str, number: float, *, compared: bool) -> Value:
     if not np.isnan(number):
         return Value(number)
-    return Value(number, NO_CALLS if name in NOISE else ALL_TIED if name == "tau" else NO_MEAN)
+    return Value(number, NO_CALLS if name in NOISE else ALL_TIED if compared else NO_MEAN)
 
 
 def _with_ranks(found: xr.Dataset, rows: ScoreRows, orders: Array, prompt: str) -> xr.Dataset:

@@ -30,6 +30,7 @@ __all__ = ["similarity_stability"]
 MEASURES = ("pearson", "spearman")
 LARGEST_EXACT = 7  # 7! = 5040 relabellings are enumerated
 RANDOM = 9999
+NO_ITEM = "no item has a call under every prompt"
 FLAT = "similarity or agreement does not vary over the pairs of prompts"
 
 
@@ -116,7 +117,10 @@ def similarity_stability(
     found, drawn = measured(
         by=laid.by,
         measures=list(MEASURES),
-        values=[[Value(float(x), FLAT if np.isnan(x) else "") for x in one.point] for one in studies[:-1]],
+        values=[
+            [Value(float(x), (FLAT if own.any() else NO_ITEM) if np.isnan(x) else "") for x in one.point]
+            for one, own in zip(studies[:-1], kept, strict=True)
+        ],
         draws=np.stack([one.draws for one in studies[:-1]]),
         level=level,
         counts={"n_items": kept.sum(1)},

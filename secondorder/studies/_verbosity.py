@@ -21,6 +21,7 @@ __all__ = ["verbosity_bias"]
 
 MEASURES = {"slope": "slope per unit of length", "slope_sd": "slope per SD of length", "at_equal": "score at length 0"}
 COLLINEAR = 1e-9  # smallest eigenvalue of the standardised predictors' moments that still identifies a slope
+NO_ITEM = "no item has a score in every cell"
 UNDEFINED = "length does not vary, or is a combination of the controls"
 
 
@@ -91,7 +92,10 @@ def verbosity_bias(
     sums = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=laid.strata), len(fits), axis=1)
     points = [read(columns.sum(0)[None])[:, 0] for columns, read in fits]
     held = np.stack([read(part) for (_, read), part in zip(fits, sums, strict=True)])
-    values = [[Value(float(x), UNDEFINED if np.isnan(x) else "") for x in point] for point in points]
+    reasons = [NO_ITEM if np.isnan(row).all() else UNDEFINED for row in score]
+    values = [
+        [Value(float(x), why if np.isnan(x) else "") for x in point] for point, why in zip(points, reasons, strict=True)
+    ]
     n_invalid = bad.sum((1, 2, 3)).astype(np.int64)
     found, drawn = measured(
         by=laid.by,

@@ -159,10 +159,9 @@ def test_missing_calls_are_the_exit_code_one(say, spec):
     assert code == 1
     assert f"calls are missing: {missing} timeout" in err
     assert say("run", path)[0] == 1, "they stay missing"
-    if out:
-        assert f"{missing} missing" in out
-    else:
-        assert "nothing can be estimated" in err
+    # Which calls fail hangs on their bytes alone: some items are whole, and their numbers are shown.
+    assert f"{missing} missing" in out
+    assert "items dropped" in out
 
 
 def test_too_many_missing_calls_to_estimate_anything(say, spec):

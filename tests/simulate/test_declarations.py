@@ -115,7 +115,9 @@ def test_published_numbers_stand_beside_the_studys_own() -> None:
 
 
 def test_every_declared_study_can_be_read_and_prepared() -> None:
-    for path in sorted((ROOT / "simulations").glob("*.py")):
+    paths = sorted((ROOT / "simulations").glob("*.py"))
+    assert len(paths) > 5
+    for path in paths:
         study = load_declared(path, "STUDY", Study)
         assert study.name == path.stem
         assert set(study.measures) <= set(MEASURES)
