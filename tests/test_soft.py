@@ -500,7 +500,7 @@ def test_a_reasoning_judge_gives_the_law_of_its_verdict_token_after_the_sampled_
     assert result["call"].plugin < result["call"].estimate
     # What counts verdicts takes no soft ones, and does not take the sampled or the most probable class instead.
     for counted in (so.count, so.posterior, partial(so.budget, se={"prompt": 0.1})):
-        with pytest.raises(InputError, match="soft verdicts|verdicts are soft"):
+        with pytest.raises(InputError, match=r"soft verdicts|verdicts are soft"):
             counted(cube)
 
 
