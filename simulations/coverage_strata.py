@@ -1,6 +1,7 @@
 """Bands over a stratified sample of items: how many items a stratum needs.
 
-Four strata, each a population of its own: one without noise, one without effects, two with effects of different size.
+Four strata, each a population of its own: one nearly without noise, one without effects, two with effects of different
+size.
 """
 
 from __future__ import annotations

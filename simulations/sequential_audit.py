@@ -1,46 +1,32 @@
 """Certificates of a whole audit: how often they are false, and how many of its items they take.
 
-All items of a benchmark in random order, threshold .02 on the prompt component, which is U on average: the same on
-every noisy item (``even``), or .4 on few of them and 0 on the others, which always get one answer (``rare``). The
-target is the value that the audit reports on all of its items: a certificate is ``false`` when that very value lies on
-the other side. ``at its value`` puts the threshold where it is hardest: at the value that this audit will report, where
-"below" is false whenever it is ever certified. ``by n`` counts the audits that are decided after n items at most.
+All items of a benchmark in random order, threshold .02 on the prompt component, which is U on average over the items of
+``sequential_population``, from which the benchmark is drawn. The target is the value that the audit reports on all of
+its items: a certificate is ``false`` when that very value lies on the other side. ``at its value`` puts the threshold
+where it is hardest: at the value that this audit will report, where "below" is false whenever it is ever certified.
+``by n`` counts the audits that are decided after n items at most.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from secondorder import core, standard_components
-from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, StudyResult, laws
+from secondorder.simulate import Draw, Estimate, Mechanism, Method, Study, StudyResult, load_declared
 
-FACETS = {"prompt": 6, "order": 2}
-BASE = [0.4, 0.4, 0.1, 0.1]
-CLASSES = ["a", "b", "c", "d"]
-LARGE = 0.4
+SOURCE = load_declared(Path(__file__).with_name("sequential_population.py"), "STUDY", Study)
 TAU, ALPHA = 0.02, 0.05
-# After how many items to look: steps of 6 %.
-LOOKS = tuple(sorted({round(4 * 1.06**step) for step in range(80)}))
+# After how many items to look: steps of 4 %.
+LOOKS = tuple(sorted({round(4 * 1.04**step) for step in range(120)}))
 NAMES = ("false", "at its value", "items", *(f"by {n}" for n in LOOKS))
-
-
-@cache
-def items_with(effect: str, U: float) -> Any:
-    """The law that items are drawn from."""
-    if effect == "even":
-        return laws.effects(BASE, FACETS, {"prompt": U}, classes=CLASSES)
-    steady = laws.deterministic("a", FACETS, CLASSES)
-    split = [[["a" if k % 2 else "b"] for k in range(FACETS["prompt"])]]
-    affected = laws.dial(laws.deterministic(split, FACETS, CLASSES), {"prompt": LARGE})
-    return laws.population({"affected": affected, "other": steady}, [U / LARGE, 1 - U / LARGE]) if U else steady
 
 
 def mechanism(effect: str, U: float, N: int, R: int) -> Mechanism:
     """Items whose prompt component is U on average."""
-    law = items_with(effect, U)
+    law = SOURCE.mechanism(effect=effect, U=U, R=R).law
     truth = dict.fromkeys(NAMES, 1.0) | {"false": 0.0, "at its value": 0.0, "items": 0.0}
     return Mechanism(law, repeats=R, items=N, truth=truth)
 
@@ -80,7 +66,7 @@ def figure(result: StudyResult) -> Any:
 
     data = result.data.sel(estimator="betting", estimand=[f"by {n}" for n in LOOKS])
     colours = ("#0072B2", "#56B4E9", "#222222", "#E69F00", "#D55E00")
-    drawn = Figure(figsize=(9.4, 5.2), layout="constrained")
+    drawn = Figure(figsize=(9.4, 9), layout="constrained")
     FigureCanvasAgg(drawn)
     axes = drawn.subplots(data.sizes["effect"], data.sizes["N"], sharey=True, sharex="col", squeeze=False)
     for (row, column), ax in np.ndenumerate(axes):
@@ -97,10 +83,10 @@ def figure(result: StudyResult) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
         if row == 0:
             ax.set_title(f"benchmark of {N} items", fontsize=10)
-        else:
+        if row == len(axes) - 1:
             ax.set_xlabel("items looked at")
         if column == 0:
-            ax.set_ylabel(f"{effect} effect\n% of audits decided")
+            ax.set_ylabel(f"{effect}\n% of audits decided")
     handles, names = axes[0, 0].get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
     return drawn
@@ -109,10 +95,15 @@ def figure(result: StudyResult) -> Any:
 STUDY = Study(
     name="sequential_audit",
     aims="How often is the certificate of an audit false under optional stopping, and how many items does it take?",
-    factors={"effect": ("even", "rare"), "U": (0.0, 0.01, 0.02, 0.05, 0.1), "N": (50, 100, 419), "R": (2, 4)},
+    factors={
+        "effect": SOURCE.factors["effect"],
+        "U": SOURCE.factors["U"],
+        "N": (50, 100, 419),
+        "R": SOURCE.factors["R"],
+    },
     mechanism=mechanism,
     methods=(Method("betting", certificates),),
-    replicates=2_000,
+    replicates=4_000,
     seed=20261205,
     estimands=NAMES,
     measures=("size", "power", "bias", "empirical_se"),

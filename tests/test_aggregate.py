@@ -192,6 +192,15 @@ def test_the_order_and_number_of_tasks_change_no_error_rate() -> None:
         dawid_skene(np.zeros((0, 3, 2)))
 
 
+def test_names_in_digits_have_no_mean() -> None:
+    """A cube whose kernel is nominal says that its classes 1 and 2 are candidates."""
+    cube = xr.Dataset({"verdict": (("item", "prompt"), [[0, 0, 1], [1, 1, 0]])}, coords={"class": ["1", "2"]})
+    assert "mean" in aggregate(cube, draws=0).data["rule"]
+    named = cube.assign_attrs(kernel='"nominal"')
+    assert not {"mean", "median"} & set(aggregate(named, draws=0).data["rule"].to_numpy().tolist())
+    assert "mean" in aggregate(named, scores={"1": 0, "2": 1}, draws=0).data["rule"]
+
+
 def test_equally_probable_classes_are_tied_as_votes_are() -> None:
     """Two voters who split as often either way give no class more weight: the alphabet decides nothing."""
     verdict = [[0, 0], [1, 1], [0, 1], [1, 0]] * 3

@@ -89,9 +89,12 @@ def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> N
     )
     found = binary_designs(cube, factors=["detail", "model"], accept="TRUE", draws=100, permutations=99)
     table = {row[0]: row for row in found.tables[1].rows}
-    # Calls of a design are independent here: it switches against itself as often as against another design.
+    # Calls of a design are independent here: it switches against itself as often as against another design, in .18 of
+    # the pairs. Over data sets the difference has a spread of .0027: beyond five of them with probability 6e-7.
     for choice in ("detail", "model"):
-        assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.02)  # type: ignore[arg-type]
+        assert float(table[choice][4]) == pytest.approx(float(table[choice][6]), abs=0.0135)  # type: ignore[arg-type]
+    # Shares of pooled errors, and the share in the pool of all: their spread is .0006, of 200 other seeds the largest
+    # difference .0038, and .01 is far beyond.
     wrong = flip.mean((1, 2, 3))
     expected = wrong[right == 0].sum() / wrong.sum()
     levels = [row for row in found.tables[0].rows if row[0] == "detail"]

@@ -107,6 +107,14 @@ def test_on_a_scale_the_invalid_are_set_aside_and_it_is_said() -> None:
     assert {"pearson", "kendall"} < set(parts["winners"]["measure"].to_numpy().tolist())
 
 
+def test_classes_that_are_names_in_digits_are_right_or_wrong() -> None:
+    """The candidates 1 and 2 of a pair are no scores: a prompt has an accuracy, and no correlation."""
+    data = cube({"item": 5, "prompt": 3, "repeat": 2}).assign_coords({"class": ["1", "2", "⊥"]})
+    data = data.assign_coords(gold=("item", ["1", "2", "2", "1", "2"]))
+    parts = study_parts(data, settings(classes=("1", "2", "⊥")))
+    assert parts["winners"]["measure"].to_numpy().tolist() == ["accuracy"]
+
+
 def test_an_undefined_study_says_why_and_the_others_stand() -> None:
     data = cube().assign_coords(order=["left", "right"], gold=("item", ["three"] * 5))
     shown = studies_sections(tree_of(study_parts(data, settings())))

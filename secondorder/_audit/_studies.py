@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -74,7 +75,8 @@ def study_parts(cube: xr.Dataset, settings: Settings) -> dict[str, xr.Dataset]:
     dict of str to Dataset
         Numbers over ``measure``, and the section of the report as JSON text in the variable ``section``.
     """
-    found = enumerate(_supported(cube, settings))
+    # Under the nominal kernel classes are names, though they be written in digits.
+    found = enumerate(_supported(cube.assign_attrs(kernel=json.dumps(settings.kernel)), settings))
     return {study.name: _part(study).assign_attrs(place=place) for place, study in found}
 
 
@@ -107,7 +109,7 @@ def _supported(cube: xr.Dataset, settings: Settings) -> Iterator[_Study]:
     if GOLD not in cube.coords:
         return
     for facet in wordings[:1]:
-        lead = WINS.format(levels=_levels(facet))
+        lead = WINS.format(levels=_levels(facet)) + aside
         make = partial(prompt_winners, cube, prompt=facet, **scale)
         yield _Study("winners", f"Does one {facet} win?", lead, make, f"lottery INPUT --prompt {facet}")
         if sizes[facet] >= FEWEST_VOTERS:

@@ -14,7 +14,7 @@ from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
 from secondorder._statistics._errors import require_levels
 from secondorder._statistics._group import SE_KEYS, Estimate, Group
-from secondorder._statistics._kernel import INDEFINITE
+from secondorder._statistics._group_table import above, by_text, group_table
 from secondorder._statistics._settings import Covers, Method, Settings
 from secondorder._version import __version__
 from secondorder.errors import InputError
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Decomposition", "required"]
-
-FEW_ITEMS = 10
-"""Below this many items a table says that its bands over items are hardly more than a guess."""
 
 FEW_GROUPS = 3
 """Up to this many groups print with all their differences."""
@@ -57,7 +54,7 @@ class Decomposition:
     @property
     def _only(self) -> Group:
         if len(self.groups) != 1:
-            choices = "; ".join(_by_text(group.by) for group in self.groups[:4])
+            choices = "; ".join(by_text(group.by) for group in self.groups[:4])
             raise InputError(
                 f"there are {len(self.groups)} groups", place="decomposition", remedy=f"select one of them: {choices}"
             )
@@ -73,10 +70,8 @@ class Decomposition:
         """
         found = [group for group in self.groups if all(group.by.get(name) == value for name, value in by.items())]
         if len(found) != 1:
-            choices = "; ".join(_by_text(group.by) for group in self.groups[:8])
-            raise InputError(
-                f"{len(found)} groups match {_by_text(by)}", place="select", remedy=f"there are: {choices}"
-            )
+            choices = "; ".join(by_text(group.by) for group in self.groups[:8])
+            raise InputError(f"{len(found)} groups match {by_text(by)}", place="select", remedy=f"there are: {choices}")
         return replace(self, groups=(found[0],))
 
     def __getitem__(self, component: str) -> Estimate:
@@ -206,8 +201,8 @@ class Decomposition:
                 plain["parts"] = {name: _number(float(values[:, j].mean())) for name, values in group.parts.items()}
             if self.settings.tau is not None:
                 plain["tau"] = {
-                    "debiased_above": _above(estimate.estimate, self.settings.tau),
-                    "plugin_above": _above(estimate.plugin, self.settings.tau),
+                    "debiased_above": above(estimate.estimate, self.settings.tau),
+                    "plugin_above": above(estimate.plugin, self.settings.tau),
                 }
             found.append(plain)
         return found
@@ -239,7 +234,7 @@ class Decomposition:
                 )
                 for label in fields
             },
-            coords={"group": [_by_text(group.by) for group in self.groups], "component": list(first.names)},
+            coords={"group": [by_text(group.by) for group in self.groups], "component": list(first.names)},
         )
         for label, counts in (
             ("n_items", [len(group.items) for group in self.groups]),
@@ -276,7 +271,7 @@ class Decomposition:
         return xr.Dataset(
             {"value": (dims, value), "plugin": (dims, plugin)},
             coords={
-                "group": [_by_text(group.by) for group in self.groups],
+                "group": [by_text(group.by) for group in self.groups],
                 "item": items,
                 "component": list(self.groups[0].names),
             },
@@ -284,65 +279,7 @@ class Decomposition:
 
     def tables(self) -> tuple[Table, ...]:
         """One table per group."""
-        return tuple(self._table(group) for group in self.groups)
-
-    def _table(self, group: Group) -> Table:
-        settings = self.settings
-        band = f"{100 * settings.level:g}% band ({settings.interval}, {settings.covers})"
-        columns = ["component", "debiased", "plug-in", "inflation", "lower", "upper"]
-        if settings.tau is not None:
-            columns.append(f"> {settings.tau:g}")
-        rows: list[tuple[str | int | float | None, ...]] = []
-        for estimate in group.estimates:
-            row: list[str | int | float | None] = [
-                estimate.component,
-                estimate.estimate,
-                estimate.plugin,
-                estimate.inflation,
-                estimate.lower,
-                estimate.upper,
-            ]
-            if settings.tau is not None:
-                row.append(_flags(estimate, settings.tau))
-            rows.append(tuple(row))
-        least, most = group.repeats
-        facets = " x ".join(f"{len(info.levels)} {name}" for name, info in group.facets.items())
-        calls = f"{least} call{'s' * (least != 1)}" if least == most else f"{least}-{most} calls"
-        items = f"{len(group.items)} item{'s' * (len(group.items) != 1)}"
-        invalid = f"{group.n_invalid} ⊥" + (" set aside" if settings.invalid_as == "missing" else "")
-        title = (f"{_by_text(group.by)}: " if group.by else "") + (
-            f"{items}{' x ' if facets else ''}{facets} x {calls}; "
-            f"{group.n_calls} completed, {invalid}, {group.n_missing} missing"
-        )
-        strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
-        notes = [f"lower, upper: {band}{strata}; kernel {settings.kernel}, pairs {settings.pairs}"]
-        if len(group.items) < FEW_ITEMS:
-            notes.append(f"{items}: a band over items is wide, and may reach beyond what is possible")
-        if group.items_dropped:
-            notes.append(
-                f"{len(group.items_dropped)} {'item' if len(group.items_dropped) == 1 else 'items'} dropped: "
-                + "; ".join(f"{entry['item']} ({entry['reason']})" for entry in group.items_dropped[:3])
-                + (" …" if len(group.items_dropped) > 3 else "")
-            )
-        if settings.tau is not None:
-            notes.append(
-                f"> {settings.tau:g}: is the debiased estimate above it (and the plug-in)? No test: see certify"
-            )
-        below = [
-            entry.component for entry in group.estimates if entry.upper < 0 and _never_negative(group, entry.component)
-        ]
-        if below:
-            notes.append(
-                f"{', '.join(below)}: the whole band is below 0, where no true value is: one of the bands that miss"
-            )
-        reasons: dict[str, list[str]] = {}
-        for entry in group.undefined:
-            names = reasons.setdefault(entry.reason, [])
-            if entry.component not in names:
-                names.append(entry.component)
-        notes.extend(f"– {', '.join(names)}: {reason}" for reason, names in reasons.items())
-        notes.extend(group.all_notes)
-        return Table(title, tuple(columns), tuple(rows), tuple(notes))
+        return tuple(group_table(group, self.settings) for group in self.groups)
 
     def __str__(self) -> str:
         parts = [render_table(table) for table in self.tables()]
@@ -372,26 +309,6 @@ def required(given: Any, place: str) -> Decomposition:
             remedy="decompose the cube first: secondorder.decompose(cube, …)",
         )
     return given
-
-
-def _never_negative(group: Group, component: str) -> bool:
-    """Whether no law can make a component negative: those of the decomposition, under a kernel of negative type."""
-    standard = {known.name for known in standard_components(group.design.names)}
-    return component in standard and INDEFINITE not in group.notes
-
-
-def _above(value: float, tau: float) -> bool | None:
-    """Whether a value is above the threshold; None where it is undefined."""
-    return None if math.isnan(value) else value > tau
-
-
-def _flags(estimate: Estimate, tau: float) -> str:
-    words = {None: "–", True: "yes", False: "no"}
-    return f"{words[_above(estimate.estimate, tau)]} ({words[_above(estimate.plugin, tau)]})"
-
-
-def _by_text(by: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in by.items())
 
 
 def _number(value: float) -> float | None:

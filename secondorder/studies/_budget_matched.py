@@ -153,7 +153,7 @@ def match_budget(
     there = [name if name in free else () for name in (judge, prompt, repeat)]
     laid = arrange(cube, inner=there, by=by, invalid=invalid)
     counts, kept = _counts(laid, incomplete)
-    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores(laid.classes, scores), rule)
+    known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores(cube, laid.classes, scores), rule)
     grid = [(source, int(m)) for source in SOURCES for m in calls]
     absent = {
         source: f"there is no dimension of {source}: name it ({flag}=, --{flag})"

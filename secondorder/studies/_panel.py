@@ -9,13 +9,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._attributes import attribute
 from secondorder._schema import CODE_MISSING, ITEM
 from secondorder.errors import CubeError, InputError, KernelError
 from secondorder.studies._disagreement import Array, class_scores, label_scores
 from secondorder.studies._parts import Codes, unit_counts
 from secondorder.studies._ratings import Arranged, Invalid, arrange, check_cube
 
-__all__ = ["Panel", "gold_of", "known_scores", "make_panel"]
+__all__ = ["Panel", "are_names", "gold_of", "known_scores", "make_panel"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Panel:
         ``codes`` over groups, items, events, voters.
     counts : array, shape (groups, items, events, classes)
     scores : array, shape (classes,), or None
-        Score of each class, NaN for ⊥; None where classes are no numbers and none were given.
+        Score of each class, NaN for ⊥; None where classes are names or no numbers, and none were given.
     right : int array, shape (items,), or None
         Code of the right class, -1 where there is none; None where the human answers are no classes.
     human : array, shape (items,), or None
@@ -85,21 +86,28 @@ def make_panel(
         counts=unit_counts(laid.codes.reshape(-1, *laid.codes.shape[2:]), len(laid.classes)).reshape(
             *laid.codes.shape[:3], len(laid.classes)
         ),
-        scores=known_scores(laid.classes, scores),
+        scores=known_scores(cube, laid.classes, scores),
         right=right,
         human=human,
         default=0 if default is None else names.index(default),
     )
 
 
-def known_scores(classes: Sequence[str], scores: Mapping[str, float] | None) -> Array | None:
-    """Score of each class; None where classes are no numbers and no scores are given.
+def are_names(cube: xr.Dataset) -> bool:
+    """Whether a cube says that its classes are names, though they be written in digits."""
+    return bool(attribute(cube, "kernel") == "nominal")
+
+
+def known_scores(cube: xr.Dataset, classes: Sequence[str], scores: Mapping[str, float] | None) -> Array | None:
+    """Score of each class; None where classes are names or no numbers, and no scores are given.
 
     Raises
     ------
     KernelError
         When scores are given, but not for every class that is no number.
     """
+    if scores is None and are_names(cube):
+        return None
     try:
         return class_scores(classes, scores)
     except KernelError:

@@ -17,6 +17,7 @@ from secondorder.studies._disagreement import Array, class_scores
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._matches import matches, shares
+from secondorder.studies._panel import are_names
 from secondorder.studies._parts import Value
 from secondorder.studies._ratings import arrange
 from secondorder.studies._result import StudyResult, measure_table, measured
@@ -65,8 +66,9 @@ def prompt_winners(
         Where items are answers of several systems: their dimension or coordinate, and the coordinate that says which
         items answer the same thing. Such items are resampled together.
     correlations : sequence of {"pearson", "spearman", "kendall"}, optional
-        Default: all three; where classes are words without scores, ``accuracy`` against the right classes instead. The
-        cost of Kendall's tau-b is quadratic in the number of different (score, human score) points.
+        Default: all three; where classes are words without scores, or a cube says that they are names (``kernel``
+        nominal), ``accuracy`` against the right classes instead. The cost of Kendall's tau-b is quadratic in the number
+        of different (score, human score) points.
     scores, valid
         Scores of classes; range outside of which a score is invalid (set aside and counted).
     incomplete : {"common", "available"}
@@ -153,9 +155,11 @@ def prompt_winners(
 
 
 def _in_words(data: xr.Dataset | xr.DataArray) -> TypeGuard[xr.Dataset]:
-    """Whether these are verdicts whose classes are no numbers."""
+    """Whether these are verdicts whose classes are no numbers, or are declared to be mere names."""
     if not isinstance(data, xr.Dataset) or "verdict" not in data or CLASS not in data.coords:
         return False
+    if are_names(data):
+        return True
     try:
         class_scores([str(label) for label in data[CLASS].to_numpy()])
     except KernelError:
