@@ -25,7 +25,7 @@ def test_results_are_of_the_declared_study(path: Path) -> None:
     Not the digest: laws made with exponentials differ in their last digit from one processor to another.
     """
     study = load_declared(path, "STUDY", Study)
-    data = open_study_result(RESULTS / path.stem / "results.nc").data
+    data = open_study_result(RESULTS / path.stem).data
     assert data.attrs["seed"] == str(study.seed)
     assert data.attrs["replicates"] == study.replicates
     assert data.attrs["level"] == study.level

@@ -11,7 +11,13 @@ from scipy.stats import chi2
 import secondorder as so
 from secondorder import core
 from secondorder._design import Design, standard_components
-from secondorder.core._posterior import Prior, posterior_components, posterior_laws
+from secondorder.core._posterior import (
+    Prior,
+    _later_customers,
+    _tables,
+    posterior_components,
+    posterior_laws,
+)
 from secondorder.errors import InputError
 
 DESIGN = Design.balanced({"prompt": 3})
@@ -51,6 +57,19 @@ def test_truth_drawn_from_the_prior_has_a_uniform_rank_among_the_draws() -> None
         counts = np.bincount(rank, minlength=20)
         statistic = ((counts - 150.0) ** 2 / 150).sum()
         assert statistic < chi2.isf(1e-7, 19), counts
+
+
+def test_tables_have_their_expected_number() -> None:
+    """The sum of ``w / (w + i)`` over the customers of a class; nobody opens none, the first one always one."""
+    counts = np.array([[[5, 0, 1], [0, 0, 0]], [[2, 3, 0], [1, 1, 16]]], dtype=float)
+    weight = np.broadcast_to(np.array([[0.3, 1.0, 2.0], [0.5, 0.1, 4.0]]), (20_000, 2, 3))
+    found = _tables(np.random.default_rng(0), weight, counts, _later_customers(counts))
+    for place in np.ndindex(*counts.shape):
+        w = weight[0, place[0], place[2]]
+        chances = [w / (w + i) for i in range(int(counts[place]))]
+        spread = np.sqrt(sum(p * (1 - p) for p in chances) / 20_000)
+        # Twelve means, each off by five standard errors with probability below 6e-7.
+        assert abs(found[:, *place].mean() - sum(chances)) <= 5 * spread + 1e-12
 
 
 def test_with_many_calls_the_posterior_is_at_the_truth() -> None:

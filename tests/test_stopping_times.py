@@ -71,6 +71,6 @@ def test_spread_costs_items(medians: dict[str, Any]) -> None:
 @pytest.mark.parametrize("study", STUDIES)
 def test_false_certificates_are_rarer_than_alpha(study: str) -> None:
     """No rate of false certificates in a committed result is above alpha: not even by the luck of 4,000 audits."""
-    size = open_study_result(RESULTS / study / "results.nc").data["size"].values
+    size = open_study_result(RESULTS / study).data["size"].values
     assert np.isfinite(size).any()
     assert np.nanmax(size) <= ALPHA

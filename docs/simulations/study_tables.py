@@ -21,7 +21,7 @@ def summary(study: str) -> pd.DataFrame:
 
 def dataset(study: str) -> xr.Dataset:
     """Every measure on the grid of factors."""
-    return open_study_result(RESULTS / study / "results.nc").data
+    return open_study_result(RESULTS / study).data
 
 
 def shown(table: pd.DataFrame, percent: bool = False) -> list[str]:

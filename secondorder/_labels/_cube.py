@@ -21,7 +21,7 @@ from secondorder._labels._columns import split_key
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, REASONS, REPEAT, STATUS
 from secondorder.errors import CubeError
 
-__all__ = ["RESERVED_NAMES", "groups", "new_cube", "smallest_int"]
+__all__ = ["RESERVED_NAMES", "by_text", "groups", "new_cube", "smallest_int"]
 
 RESERVED_NAMES = frozenset(
     {ITEM, REPEAT, CLASS, "verdict", "status", "reason", "soft", "unlisted", "stratum", "gold"}
@@ -157,6 +157,11 @@ def _without_name(facet: Facet) -> dict[str, Any]:
 
 def _as_json(value: Any) -> str:
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False, allow_nan=False)
+
+
+def by_text(by: Mapping[str, str]) -> str:
+    """Labels of a group as words."""
+    return ", ".join(f"{name} = {value}" for name, value in by.items())
 
 
 def groups(cube: xr.Dataset, facets: Sequence[str] | None = None) -> Iterator[tuple[dict[str, str], xr.Dataset]]:

@@ -13,7 +13,7 @@ from secondorder._design import Component, Design, Facet
 from secondorder._labels._attributes import attribute, class_labels, facets_of, group_dim, load
 from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
-from secondorder._labels._cube import groups
+from secondorder._labels._cube import by_text, groups
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
 from secondorder._statistics._calls import Calls
 from secondorder._statistics._components import all_components
@@ -223,9 +223,8 @@ def _decompose_group(
     except CubeError as error:
         if not by:
             raise
-        whom = ", ".join(f"{name} = {label}" for name, label in by.items())
         remedy = f"{error.remedy}, or decompose the others without it" if error.remedy else None
-        raise CubeError(error.problem, place=f"{error.place}, {whom}", remedy=remedy) from None
+        raise CubeError(error.problem, place=f"{error.place}, {by_text(by)}", remedy=remedy) from None
     levels = {name: tuple(str(label) for label in kept[name].values) for name in names}
     crossed = [facet for facet in declared if len(levels[facet.name]) > 1]
     design = Design.from_facets(crossed, [levels[facet.name] for facet in crossed])

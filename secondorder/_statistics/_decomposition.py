@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from secondorder._design import standard_components
+from secondorder._labels._cube import by_text
 from secondorder._labels._results import Table, format_number, render_table
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
 from secondorder._statistics._errors import require_levels
 from secondorder._statistics._group import SE_KEYS, Estimate, Group
-from secondorder._statistics._group_table import above, by_text, group_table
+from secondorder._statistics._group_table import above, group_table
 from secondorder._statistics._settings import Covers, Method, Settings
 from secondorder._version import __version__
 from secondorder.errors import InputError

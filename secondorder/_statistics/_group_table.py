@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from secondorder._design import standard_components
+from secondorder._labels._cube import by_text
 from secondorder._labels._results import Table
 from secondorder._statistics._group import Estimate, Group
 from secondorder._statistics._kernel import INDEFINITE
 from secondorder._statistics._settings import Settings
 
-__all__ = ["above", "by_text", "group_table"]
+__all__ = ["above", "group_table"]
 
 FEW_ITEMS = 10
 """Below this many items a table says that its bands over items are hardly more than a guess."""
@@ -88,8 +88,3 @@ def above(value: float, tau: float) -> bool | None:
 def _flags(estimate: Estimate, tau: float) -> str:
     words = {None: "–", True: "yes", False: "no"}
     return f"{words[above(estimate.estimate, tau)]} ({words[above(estimate.plugin, tau)]})"
-
-
-def by_text(by: Mapping[str, str]) -> str:
-    """Labels of a group as words."""
-    return ", ".join(f"{name} = {value}" for name, value in by.items())

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._cube import by_text
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._dependence import CAUSES, independence_report
@@ -138,7 +139,7 @@ def independence_parts(
         result = decompose(sampled_verdicts(cube), **options)
     report = independence_report(cube, result, draws=draws, seed=result.settings.seed, alpha=ALPHA)
     told = {
-        "group": [_label(entry.by) for entry in report.detectors],
+        "group": [by_text(entry.by) for entry in report.detectors],
         "cause": [CAUSES[entry.name] for entry in report.detectors],
         "note": [entry.note for entry in report.detectors],
         "suspicious": [entry in report.suspicious for entry in report.detectors],
@@ -183,8 +184,4 @@ def _undefined(result: Decomposition) -> str:
 
 
 def _labels(result: Decomposition) -> list[str]:
-    return [_label(group.by) for group in result.groups]
-
-
-def _label(by: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in by.items())
+    return [by_text(group.by) for group in result.groups]

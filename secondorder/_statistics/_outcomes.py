@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secondorder._labels._attributes import class_labels, load
 from secondorder._labels._columns import natural_order
-from secondorder._labels._cube import groups
+from secondorder._labels._cube import by_text, groups
 from secondorder._schema import CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
 from secondorder._statistics._origins import repeated_ids
 
@@ -34,7 +34,7 @@ def outcome_counts(cube: xr.Dataset) -> xr.Dataset:
             for why in np.unique(reason[status == code]):
                 label = f"{word}: {REASONS[why]}" if why else word
                 counts[label] = int(((status == code) & (reason == why)).sum())
-        found[_group_label(by)] = counts
+        found[by_text(by)] = counts
     order = [f"{word}: {why}" if why else word for word in STATUS for why in REASONS]
     outcomes = [label for label in order if any(label in counts for counts in found.values())]
     table = np.array([[counts.get(label, 0) for label in outcomes] for counts in found.values()])
@@ -66,7 +66,7 @@ def gold_match(cube: xr.Dataset) -> xr.Dataset:
         codes = codes.reshape(len(gold), -1)
         done = (codes != CODE_MISSING) & (gold != CODE_MISSING)[:, None]
         hits = done & (codes == gold[:, None])
-        found[_group_label(by)] = _share(hits, done), int(done.sum()), int((gold != CODE_MISSING).sum())
+        found[by_text(by)] = _share(hits, done), int(done.sum()), int((gold != CODE_MISSING).sum())
         own = part["stratum"].values if strata else None
         by_stratum.append([_share(hits[own == name], done[own == name]) for name in strata])
     names = ("match", "n_calls", "n_items")
@@ -105,7 +105,7 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
     rows = []
     labels = []
     for by, part in groups(cube):
-        labels.append(_group_label(by))
+        labels.append(by_text(by))
         codes = load(part["verdict"].transpose(..., REPEAT))
         status = load(part["status"])
         done = (codes != CODE_MISSING).sum(-1)
@@ -163,7 +163,3 @@ def _drift(codes: NDArray[Any], rank: NDArray[Any], classes: tuple[str, ...]) ->
 def _centred(values: NDArray[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
     mean = values.sum(-1, keepdims=True) / np.maximum(done.sum(-1, keepdims=True), 1)
     return np.where(done, values - mean, 0.0)
-
-
-def _group_label(by: dict[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in by.items())

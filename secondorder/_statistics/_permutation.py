@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Facet, standard_components
+from secondorder._labels._cube import by_text
 from secondorder._labels._results import Table, plain, render_table
 from secondorder._statistics._checked import check_draws
 from secondorder._statistics._decompose import decompose
@@ -90,7 +91,7 @@ class TestResult:
 
     def to_dataset(self) -> xr.Dataset:
         """P values of macroaverages (dims ``group, component``)."""
-        labels = [", ".join(f"{name} = {value}" for name, value in by.items()) for by in self.groups]
+        labels = [by_text(by) for by in self.groups]
         return xr.Dataset(
             {
                 "estimate": (("group", "component"), self.estimate),

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._attributes import attribute, class_labels, load
-from secondorder._labels._cube import groups
+from secondorder._labels._cube import by_text, groups
 from secondorder._schema import CLASS, JUDGE, REASONS, REPEAT, SOFT_REASONS
 from secondorder.core._concordance import Concordance, concordance
 
@@ -150,8 +150,7 @@ def soft_part(cube: xr.Dataset, seed: int = 0) -> xr.Dataset:
         ``total_pvalue``, ``cell_pvalue`` (the smallest, Holm), ``n_cells``, ``n_rejected``, ``pvalue``; ``undefined``
         calls by reason. Empty where no judge has any.
     """
-    parts = [(", ".join(f"{name} = {value}" for name, value in by.items()), by, part) for by, part in groups(cube)]
-    found = {label: summarise(part, seed) for label, by, part in parts if is_soft(part, by)}
+    found = {by_text(by): summarise(part, seed) for by, part in groups(cube) if is_soft(part, by)}
     if not found:
         return xr.Dataset()
     rows = list(found.values())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from secondorder._atomic import write_bytes
 from secondorder._design import standard_components
 from secondorder._labels._columns import natural_order
+from secondorder._labels._cube import by_text
 from secondorder._labels._identity import cube_digest
 from secondorder._schema import ESTIMATES_SCHEMA, check_schema
 from secondorder._statistics._decompose import decompose
@@ -253,14 +254,14 @@ def _comparison(result: Decomposition) -> dict[str, xr.Dataset]:
         }
     )
     for name in ("a", "b"):
-        differences[name] = ("difference", [_text(getattr(entry, name)) for entry in compared.differences])
+        differences[name] = ("difference", [by_text(getattr(entry, name)) for entry in compared.differences])
     unknown = ["–"] * len(result.groups)
     rankings = xr.Dataset(
         {
             **{
                 measure: (
                     ("component", "place"),
-                    [[_text(by) for by in getattr(entry, measure)] or unknown for entry in compared.rankings],
+                    [[by_text(by) for by in getattr(entry, measure)] or unknown for entry in compared.rankings],
                 )
                 for measure in ("debiased", "plugin")
             },
@@ -312,7 +313,3 @@ def groups_text(result: Decomposition) -> str:
         ],
         ensure_ascii=False,
     )
-
-
-def _text(by: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in by.items())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import groupby
 from typing import NamedTuple
 
 from secondorder._canon import sha256_hex
 from secondorder.acquire._admission import UNDECIDED, Admission
 from secondorder.acquire._http import Exchange, JudgeLine
+from secondorder.acquire._jobs import PAGE, Job, Jobs
 from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import LedgerReader, PendingCall, read_ledger
 from secondorder.acquire._outcome import Parser, attempt_of, outcome_of
@@ -31,15 +31,12 @@ from secondorder.errors import (
 
 __all__ = ["JudgeRun", "Shared"]
 
-PAGE = 256
 AHEAD_S = 0.1
 MOST_AHEAD = 64
 """Calls are announced this long before they are sent, so that no send waits for the disk, but few are announced when
 a crash comes."""
 
 GRACE_S = 10.0
-
-Job = list[PendingCall]
 
 
 class Shared(NamedTuple):
@@ -79,7 +76,6 @@ class JudgeRun:
         self._pace = Pace(judge.requests_per_minute)
         self._ready: asyncio.Queue[Job | None] = asyncio.Queue()
         self._taken = asyncio.Event()
-        self._waiting: list[Job] = []
         self._heard = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._idle = 0
@@ -144,7 +140,7 @@ class JudgeRun:
 
     async def _feed(self, reader: LedgerReader, group: asyncio.TaskGroup) -> None:
         """Keep announced jobs ready, so that a worker goes from one call to the next without waiting for the disk."""
-        jobs = self._wanted(reader)
+        jobs = Jobs(self.name, reader, self._shared.ledger, self._admit, self._halted, sequential=self._sequential)
         while True:
             ahead = self._ahead()
             while 2 * self._ready.qsize() >= ahead and not self._halted.is_set():
@@ -152,12 +148,12 @@ class JudgeRun:
                 await self._taken.wait()
             free = self._judge.concurrency - len(self._workers) + self._idle
             self._heard.clear()
-            portion = await self._portion(jobs, ahead + min(PAGE, free))
+            portion = await jobs.portion(ahead + min(PAGE, free))
             if not portion:
-                if not self._waiting or self._halted.is_set():
+                if not jobs.waiting or self._halted.is_set():
                     return
                 if not self._heard.is_set() and self._nothing_is_out():
-                    self._refuse_endless_wait()
+                    self._refuse_endless_wait(jobs.waiting[0][0].call)
                 await self._heard.wait()
                 continue
             await self._announce(portion)
@@ -175,64 +171,17 @@ class JudgeRun:
         first = [(job[0].call.rank, job[0].announced + 1) for job in batch]
         return asyncio.wrap_future(self._shared.ledger.intend(first))
 
-    async def _portion(self, jobs: AsyncIterator[Job], size: int) -> list[Job]:
-        """Wanted jobs: first those that have waited for a decision, then new ones."""
-        waiting, self._waiting = self._waiting, []
-        portion: list[Job] = []
-        for position, held in enumerate(waiting):
-            if len(portion) >= size:
-                self._waiting += waiting[position:]
-                break
-            if self._keep(held):
-                portion.append(held)
-        while len(portion) < size and (job := await anext(jobs, None)) is not None:
-            portion.append(job)
-        return portion
-
-    async def _wanted(self, reader: LedgerReader) -> AsyncIterator[Job]:
-        after, kept = -1, list[PendingCall]()
-        while not self._halted.is_set():
-            page = await asyncio.to_thread(reader.pending, self.name, after=after, limit=PAGE)
-            jobs = [list(group) for _, group in groupby(kept + page, key=self._cell)]
-            # The last cell may go on on the next page.
-            kept = jobs.pop() if page and self._sequential else []
-            for job in jobs:
-                if self._halted.is_set():
-                    return
-                if self._keep(job):
-                    yield job
-            if not page:
-                return
-            after = page[-1].call.rank
-            await asyncio.wrap_future(self._shared.ledger.intend(()))  # a long row of not_called must not pile up
-
-    def _cell(self, pending: PendingCall) -> object:
-        call = pending.call
-        return (call.item, call.prompt, call.order) if self._sequential else call.rank
-
-    def _keep(self, job: Job) -> bool:
-        """Whether a job is to be done now: calls that are not wanted end, an undecided one makes its job wait."""
-        while job:
-            reason = self._admit(job[0])
-            if not reason:
-                return True
-            if reason == UNDECIDED:
-                self._waiting.append(job)
-                return False
-            del job[0]
-        return False
-
     def _nothing_is_out(self) -> bool:
         return self._ready.empty() and self._idle == len(self._workers)
 
-    def _refuse_endless_wait(self) -> None:
+    def _refuse_endless_wait(self, call: Call) -> None:
         """A policy that waits while nothing is out would wait for ever, unless it is for calls without answer."""
         if self._silence.answered and self._silence:
             return self._end_unanswered()
         if self._silence:
             raise self._useless(str(self._silence))
         raise SpecError(
-            f"the policy does not decide on call {self._waiting[0][0].call.id}, and no call is out that could tell",
+            f"the policy does not decide on call {call.id}, and no call is out that could tell",
             place=f"judge {self.name!r}",
             remedy="a policy may wait for planned calls of the same judge alone",
         )

@@ -72,6 +72,7 @@ def posterior_laws(
     y = np.asarray(counts, dtype=np.float64)
     n = y.sum(-1)
     used = n > 0
+    later = _later_customers(y)
     generator = np.random.Generator(np.random.Philox(seed))
     mean = _dirichlet(generator, np.broadcast_to(y.sum(1) + mass, (chains, *y.sum(1).shape)))
     kappa = np.full((chains, len(y)), shape / rate)
@@ -79,7 +80,7 @@ def posterior_laws(
     while True:
         weight = kappa[..., None, None] * mean[:, :, None, :]
         laws = _dirichlet(generator, weight + y)
-        tables = _tables(generator, weight, y)
+        tables = _tables(generator, weight[:, :, 0], y, later)
         # kappa enters as prod_f Gamma(kappa) / Gamma(kappa + n_f) * kappa^tables; a beta variable and an indicator per
         # cell make it a gamma density (Escobar and West's mixture, one cell at a time).
         odds = generator.random((chains, *n.shape)) * (n + kappa[..., None]) < n
@@ -168,11 +169,35 @@ def _dirichlet(generator: np.random.Generator, weights: Floats) -> Floats:
     return np.asarray(draws / total)
 
 
-def _tables(generator: np.random.Generator, weight: Floats, counts: Floats) -> Floats:
+class _Customers(NamedTuple):
+    """All customers but the first of every class of every cell, who opens a table for sure."""
+
+    weight: NDArray[np.int64]
+    """Place of each one's weight, ``item * C + class``."""
+    turn: Floats
+    """How many of the class came before."""
+    cell: NDArray[np.int64]
+    """Places in the counts that have such customers."""
+    start: NDArray[np.int64]
+    """Where the customers of each of these begin."""
+
+
+def _later_customers(counts: Floats) -> _Customers:
+    _, cells, classes = counts.shape
+    later = np.maximum(counts.ravel() - 1, 0).astype(np.int64)
+    cell = np.flatnonzero(later)
+    start = np.cumsum(later[cell]) - later[cell]
+    turn = np.arange(later.sum()) - np.repeat(start, later[cell]) + 1.0
+    item, kind = cell // (cells * classes), cell % classes
+    return _Customers(np.repeat(item * classes + kind, later[cell]), turn, cell, start)
+
+
+def _tables(generator: np.random.Generator, weight: Floats, counts: Floats, later: _Customers) -> Floats:
     """Numbers of tables: customer i of a class opens one with probability ``w / (w + i)``, independently."""
-    shape = (weight.shape[0], *counts.shape)
-    total = np.zeros(shape)
-    for i in range(int(counts.max(initial=0))):
-        opened = generator.random(shape) * (weight + i) < weight
-        total += opened & (counts > i)
-    return total
+    chains = len(weight)
+    total = np.broadcast_to((counts > 0).ravel().astype(float), (chains, counts.size)).copy()
+    if len(later.cell):
+        w = weight.reshape(chains, -1)[:, later.weight]
+        opened = generator.random(w.shape) * (w + later.turn) < w
+        total[:, later.cell] += np.add.reduceat(opened, later.start, axis=1, dtype=np.float64)
+    return total.reshape(chains, *counts.shape)

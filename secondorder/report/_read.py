@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from secondorder._labels._cube import by_text
 from secondorder._labels._results import format_number
 
 __all__ = [
@@ -54,7 +55,7 @@ def names(tree: xr.DataTree) -> dict[str, str]:
     """What the report calls each group: its value alone where groups come from one column, else the whole label."""
     found = {}
     for group in provenance(tree, "groups"):
-        label = ", ".join(f"{name} = {value}" for name, value in group["by"].items())
+        label = by_text(group["by"])
         found[label] = short(label if len(group["by"]) > 1 else "".join(group["by"].values())) or ALL
     return found
 

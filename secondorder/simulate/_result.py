@@ -30,6 +30,7 @@ __all__ = ["STUDY_SCHEMA", "StudyResult", "assemble", "open_study_result"]
 
 STUDY_SCHEMA = "secondorder.study/1"
 
+RESULTS = "results.nc"
 # Bytes below which compression costs more than it saves.
 SMALL = 1 << 14
 ROUNDING = 1e-9
@@ -73,7 +74,7 @@ class StudyResult:
     def save(self, folder: Path | str) -> list[Path]:
         """Write ``results.nc`` and ``summary.csv``, each whole or not at all."""
         place = Path(folder)
-        paths = [place / "results.nc", place / "summary.csv"]
+        paths = [place / RESULTS, place / "summary.csv"]
         table = self.table()
         if not table["published"].notna().any():
             table = table.drop(columns=["published", "source"])
@@ -98,8 +99,11 @@ class StudyResult:
             cells = {str(name): with_error(value, error) for name, value, error in numbers}
             rows.append((*map(_plain, key), *(cells.get(name, "") for name in shown)))
         title = f"{attrs['study']}: {attrs['replicates']} replicates per point"
+        # What never has a value but decides is an event, such as "certified": no estimate of it has failed.
+        answers = self.data["sums"].sel(sum=["values", "decisions"], drop=True)
+        event = (answers.isel(sum=0) == 0) & (answers.isel(sum=1) > 0)
         notes = (
-            f"failed replicates: {int(self.data.failed.sum())}",
+            f"failed replicates: {int(self.data.failed.where(~event, 0).sum())}",
             "in brackets: Monte Carlo standard error, in units of the last digit",
         )
         return render_table(Table(title, (*place, *shown), tuple(rows), notes), width=160)
@@ -175,6 +179,11 @@ def assemble(
 def open_study_result(path: Path | str) -> StudyResult:
     """A result that :meth:`StudyResult.save` wrote.
 
+    Parameters
+    ----------
+    path : path
+        Its ``results.nc``, or the folder.
+
     Raises
     ------
     SchemaError
@@ -182,9 +191,11 @@ def open_study_result(path: Path | str) -> StudyResult:
     CorruptFileError
         When it cannot be read.
     """
+    place = Path(path)
+    file = place / RESULTS if place.is_dir() else place
     try:
-        data = xr.load_dataset(path, engine="h5netcdf")
+        data = xr.load_dataset(file, engine="h5netcdf")
     except (OSError, ValueError) as error:
-        raise CorruptFileError(f"it cannot be read ({error})", place=str(path)) from error
-    check_schema(data.attrs.get("schema"), STUDY_SCHEMA, place=str(path))
+        raise CorruptFileError(f"it cannot be read ({error})", place=str(file)) from error
+    check_schema(data.attrs.get("schema"), STUDY_SCHEMA, place=str(file))
     return StudyResult(data, tuple(json.loads(data.attrs["factors"])))

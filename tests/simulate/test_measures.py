@@ -90,16 +90,30 @@ def own(draw: Draw) -> Estimate:
     return Estimate(value, value - 0.1, value + 0.1)
 
 
+def test_an_event_without_a_value_has_not_failed() -> None:
+    def event(draw: Draw) -> Estimate:
+        nothing = np.full((len(np.asarray(draw.counts)), 1), np.nan)
+        return Estimate(nothing, reject=np.ones_like(nothing))
+
+    study = Study(
+        "event", "", {"R": (2,)}, mechanism, replicates=100, seed=1, methods=(Method("mine", event),),
+        estimands=("call",),
+    )  # fmt: skip
+    assert "failed replicates: 0" in str(run_study(study))
+
+
 def test_own_methods_run_and_their_failures_are_counted() -> None:
     study = Study(
         "own", "", {"R": (2,)}, mechanism, replicates=3000, seed=1, methods=(Method("mine", own), "debiased"),
         estimands=("call",),
     )  # fmt: skip
-    result = run_study(study).data.isel(R=0, estimand=0)
+    whole = run_study(study)
+    result = whole.data.isel(R=0, estimand=0)
     mine = result.sel(estimator="mine")
     # The first cell is split in 48 % of the replicates; sees 5 points.
     assert abs(float(mine["failure"]) - 0.48) < 5 * float(mine["failure_mcse"])
     assert float(mine["failed"]) == round(float(mine["failure"]) * 3000)
+    assert f"failed replicates: {int(mine['failed'])}" in str(whole)
     assert float(mine["interval_failure"]) == float(mine["failure"])
     assert np.isnan(mine["size"])
     assert 0 < float(mine["power"]) <= 1

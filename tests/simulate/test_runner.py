@@ -80,6 +80,7 @@ def test_results_are_saved_and_read_back(whole: StudyResult, tmp_path: Path) -> 
     paths = whole.save(tmp_path)
     again = open_study_result(paths[0])
     assert same(whole, again)
+    assert same(whole, open_study_result(tmp_path))
     assert again.factors == ("R",)
     table = whole.table()
     assert set(table["measure"]) == {
