@@ -20,6 +20,7 @@ __all__ = [
     "NOT_CALLED_REASONS",
     "REASONS",
     "RESERVED_FACETS",
+    "SOFT_REASONS",
     "SPEC_SCHEMA",
     "STATUS",
     "check_schema",
@@ -78,7 +79,17 @@ MISSING_REASONS: Final = (
 
 NOT_CALLED_REASONS: Final = ("stop_rule", "gate", "limit")
 
-REASONS: Final = ("", *INVALID_REASONS, *MISSING_REASONS, *NOT_CALLED_REASONS)
+SOFT_REASONS: Final = (
+    "no_logprobs",
+    "bad_logprobs",
+    "unaligned",
+    "several_places",
+    "several_tokens",
+    "no_verdict_token",
+)
+"""Why a completed call has no soft verdict: in a cube it is invalid and of no class, never its hard verdict."""
+
+REASONS: Final = ("", *INVALID_REASONS, *MISSING_REASONS, *NOT_CALLED_REASONS, *SOFT_REASONS)
 """Every reason; the position is the code stored in the cube (0: valid, no reason)."""
 
 

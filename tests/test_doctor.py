@@ -85,7 +85,7 @@ def test_a_good_judge_passes_and_nothing_is_written(tmp_path):
         "time",
     }
     assert seen(checkup, "seeds") == "same seed, same text: a call can be made again"
-    assert seen(checkup, "logprobs") == "not offered"
+    assert seen(checkup, "logprobs") == "offered"
     assert "192 calls" in seen(checkup, "cost")
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 
 import secondorder as so
+from secondorder._schema import REASONS
 from secondorder.acquire import Call, make_parse, read_ledger, verify_ledger
 
 from .conftest import need
@@ -303,3 +304,49 @@ def test_the_test_of_agreement_sees_faults_of_a_pipeline(cells: Cells, fault: st
         wrong = np.where((cells.orders == "BA")[:, None], cells.law[:, [1, 0, 2]], cells.law)
     seen = distance(tables(np.random.default_rng(2), wrong, cells, 2000), cells) >= critical(cells)
     assert seen.mean() > 0.99
+
+
+# -- soft verdicts ---------------------------------------------------------------------------------------------------
+
+ONE_TOKEN = (
+    ("max_tokens = 4", "max_tokens = 1"),
+    ("concurrency = 1", 'concurrency = 1\nsoft        = { token = "first", top_logprobs = 2000 }'),
+    ("TIE)\\b'", "C)\\b'"),
+    ('TIE = "tie"', 'C = "tie"'),
+)
+
+
+@pytest.fixture(scope="module")
+def soft_run(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same audit with answers of one token, whose listed probabilities are the verdicts."""
+    folder = tmp_path_factory.mktemp("soft")
+    text = blocks()
+    spec = text["toml"].replace("http://127.0.0.1:8080", server.url)
+    for old, new in ONE_TOKEN:
+        assert old in spec
+        spec = spec.replace(old, new)
+    (folder / "items.jsonl").write_text(text["json"], encoding="utf-8")
+    (folder / "audit.toml").write_text(spec, encoding="utf-8")
+    return so.run_audit(folder)
+
+
+def test_soft_verdicts_of_one_token_are_the_servers_own_distribution(server: Server, soft_run: Any) -> None:
+    """Against the other endpoint of the server, which lists the distribution after the same tokens of the prompt."""
+    cube = so.open_cube(soft_run.folder / "cube.nc").load()
+    parse = make_parse(so.load_audit(soft_run.folder.parent.parent).spec)
+    assert (cube["reason"] != REASONS.index("no_logprobs")).mean() > 0.9
+    with read_ledger(soft_run.folder / "ledger.sqlite") as ledger:
+        calls = [call for call in ledger.calls() if call.repeat == 0][::6]
+    for call in calls:
+        law: Counter[str] = Counter()
+        for _, said, p in distributions(server, call)(()):
+            law[parse(said.decode("utf-8", "replace"), "length", call).verdict or "⊥"] += p
+        found = cube["soft"].sel(judge="smollm2", item=call.item, prompt=call.prompt, order=call.order).mean("repeat")
+        for label in ("1", "2", "tie"):
+            assert float(found.sel({"class": label})) == pytest.approx(law[label], abs=0.02), (call.id, label)
+
+
+def test_sampled_verdicts_do_not_contradict_the_soft_ones(soft_run: Any) -> None:
+    """Level .05 with fixed seeds: a false failure would be one of a kind of processor."""
+    (note,) = (note for note in soft_run.decomposition.groups[0].all_notes if "contradict" in note)
+    assert "do not contradict" in note

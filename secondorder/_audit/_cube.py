@@ -15,6 +15,7 @@ import xarray as xr
 
 from secondorder._audit._folder import RunFolder
 from secondorder._audit._origins import NO_ORIGIN, Origin, Origins
+from secondorder._audit._soft import Softener, SoftVectors
 from secondorder._design import Facet
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import new_cube
@@ -50,8 +51,9 @@ def cube_of_run(folder: RunFolder) -> tuple[xr.Dataset, xr.Dataset | None]:
         origin = {"name": folder.ledger.name, "sha256": _digest(reader)}
         spec = spec_from_manifest(manifest)
         origins, null_origins = Origins(spec), Origins(spec)
-        design = _Cells(design_grid(manifest))
-        null = _Cells(_null_grid(manifest)) if manifest.get("null") else None
+        soften = Softener(spec)
+        design = _Cells(design_grid(manifest), soften)
+        null = _Cells(_null_grid(manifest), soften) if manifest.get("null") else None
         for record in reader.outcomes(bodies="response"):
             if record.call.warmup:
                 continue
@@ -139,8 +141,8 @@ def _null_grid(manifest: Mapping[str, Any]) -> Grid:
 class _Cells:
     """Arrays over a grid that ledger records are put into."""
 
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
+    def __init__(self, grid: Grid, soften: Softener) -> None:
+        self.grid, self._soften = grid, soften
         shape = tuple(len(names) for names in grid.labels.values())
         # Flat positions add up: one step per label of every dimension.
         strides = [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))]
@@ -168,6 +170,7 @@ class _Cells:
         self.response_key = np.zeros(size, dtype=np.int64)
         self.regime = np.full(size, NO_ORIGIN.regime, dtype=np.int32)
         self.cached = np.zeros(size, dtype=np.int8)
+        self._soft = SoftVectors(size, grid.classes) if soften.judges else None
 
     def put(self, record: Record, origin: Origin) -> None:
         call, outcome = record.call, record.outcome
@@ -186,6 +189,13 @@ class _Cells:
             self.verdict[at] = self._code[BOTTOM]
         self.status[at] = self._status[outcome.status]
         self.reason[at] = self._reason[outcome.reason]
+        soft = self._soften(record)
+        if soft is not None and soft.reason:
+            # Completed, and undefined: no class, not even that of the sampled token.
+            self.verdict[at], self.status[at] = CODE_MISSING, self._status["invalid"]
+            self.reason[at] = self._reason[soft.reason]
+        elif soft is not None and self._soft is not None:
+            self._soft.put(at, soft)
         self.attempts[at] = record.number
         self.send_rank[at] = call.rank
         self.regime[at], self.cached[at] = origin
@@ -219,6 +229,8 @@ class _Cells:
                 **more,
             },
         )
+        if self._soft is not None:
+            made = self._soft.added_to(made, self._soften.judges)
         # The parent is no part of the content, so it can hold its digest.
         parent = {**origin, "rows": planned, "rows_used": planned, "content": cube_digest(made)}
         return made.assign_attrs(parent=json.dumps(parent))

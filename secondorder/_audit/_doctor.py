@@ -9,7 +9,7 @@ from typing import Literal
 from secondorder._audit._plan import Audit
 from secondorder._labels._remedies import REMEDIES
 from secondorder._labels._results import Table, render_table
-from secondorder.acquire import AuditSpec, Call, Plan, make_parse, outcome_of, plan, spec_warnings
+from secondorder.acquire import AuditSpec, Call, Plan, make_parse, make_soft, outcome_of, plan, spec_warnings
 from secondorder.acquire._cache_signs import cache_signs
 from secondorder.acquire._canary import Probe, probe_judge
 from secondorder.acquire._http import Exchange, check_judge
@@ -27,6 +27,12 @@ TELLING = 20
 COLD = 0.2
 """Temperature below which equal answers may be the law itself."""
 SHOWN = 48
+SOFT_REMEDIES = {
+    "unaligned": "the listed tokens do not spell the answer: make the server list them as text",
+    "several_places": "ask for the verdict once",
+    "several_tokens": "choose labels that are one token each",
+    "no_verdict_token": 'is the first token the verdict? else write soft = { token = "verdict" }',
+}
 SAMPLE = 200
 CHARACTERS_PER_TOKEN = 4
 
@@ -129,7 +135,8 @@ def examine(audit: Audit, *, pause_s: float = 1.0) -> Checkup:
             *_copies(name, judge, end),
             _ids(name, judge, end),
             *_parser(name, audit.spec, first[name], end),
-            _logprobs(name, end),
+            _logprobs(name, judge, end),
+            *_soft(name, audit.spec, first[name], end),
             *_cost(name, judge, planned, end),
         ]
     said = (*spec_warnings(audit.spec, file=audit.file.name), *planned.notes)
@@ -266,9 +273,28 @@ def _parser(name: str, spec: AuditSpec, call: Call, probe: Probe) -> list[Findin
     return [finish, Finding(name, "parser", "problem", f"⊥ {outcome.reason}: {said!r}", remedy)]
 
 
-def _logprobs(name: str, probe: Probe) -> Finding:
+def _logprobs(name: str, judge: JudgeSpec, probe: Probe) -> Finding:
     seen = {True: "offered", False: "not offered", None: "this kind of endpoint is not asked"}[probe.logprobs]
+    if judge.soft is not None and not probe.logprobs:
+        return Finding(name, "logprobs", "problem", seen, "without them no call has a soft verdict: leave soft out")
     return Finding(name, "logprobs", "ok", seen)
+
+
+def _soft(name: str, spec: AuditSpec, call: Call, probe: Probe) -> list[Finding]:
+    """What the one real call says as a soft verdict, where the audit asks for them."""
+    if spec.judges[name].soft is None or not probe.logprobs:
+        return []
+    answer = _completion(probe.real)
+    try:
+        outcome = outcome_of(answer, make_parse(spec), call)
+    except SpecError:
+        return []  # said of the parser
+    soft = make_soft(spec)(call, outcome, answer, probe.real.body or b"")
+    if soft.reason:
+        remedy = SOFT_REMEDIES.get(soft.reason, "look at what the server lists")
+        return [Finding(name, "soft verdict", "problem", f"none: {soft.reason}", remedy)]
+    said = ", ".join(f"{label} {p:.3f}" for label, p in sorted(soft.probabilities.items()))
+    return [Finding(name, "soft verdict", "ok", f"{said or '⊥'}; unlisted {soft.unlisted:.3f}")]
 
 
 def _cost(name: str, judge: JudgeSpec, planned: Plan, probe: Probe) -> list[Finding]:

@@ -24,7 +24,7 @@ from secondorder.errors import CubeError
 __all__ = ["RESERVED_NAMES", "by_text", "groups", "new_cube", "smallest_int"]
 
 RESERVED_NAMES = frozenset(
-    {ITEM, REPEAT, CLASS, "verdict", "status", "reason", "soft", "stratum", "gold"}
+    {ITEM, REPEAT, CLASS, "verdict", "status", "reason", "soft", "unlisted", "stratum", "gold"}
     | {"attempts", "send_rank", "sent", "latency_ms", "regime", "cached", "response_key", "logprob"}
 )
 """Names that a group or a facet cannot have in a cube, because a dimension or a variable has them."""

@@ -25,6 +25,7 @@ from secondorder._statistics._kernel import ChosenKernel, InvalidAs, check_order
 from secondorder._statistics._origins import origin_notes
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._settings import Covers, Method, Pairs, Settings
+from secondorder._statistics._soft import soft_notes
 from secondorder.errors import CubeError, DesignError, InputError
 
 __all__ = ["decompose"]
@@ -257,7 +258,13 @@ def _decompose_group(
         settings=settings,
         calls=Calls(calls, chosen.matrix, soft),
         parts={name: values(matrix).debiased for name, matrix in chosen.parts},
-        notes=(*chosen.notes, *result.notes, *invalid_notes(given, bottom), *origin_notes(used)),
+        notes=(
+            *chosen.notes,
+            *result.notes,
+            *invalid_notes(given, bottom),
+            *origin_notes(used),
+            *soft_notes(given, by, settings.seed),
+        ),
     )
 
 

@@ -22,6 +22,7 @@ from secondorder._statistics._estimate import item_values
 from secondorder._statistics._group import Group
 from secondorder._statistics._origins import repeated_ids
 from secondorder._statistics._repeats import require_named_repeats
+from secondorder._statistics._soft import has_sampled, is_soft, sampled_verdicts, summarise
 from secondorder.core._dependence import independence_tests
 from secondorder.core._estimates import plugin_from
 from secondorder.core._multiplicity import holm
@@ -32,6 +33,8 @@ __all__ = ["CAUSES", "Detector", "IndependenceReport", "check_independence", "in
 Floats = NDArray[np.float64]
 # Calls up to which plain array operations end before a program is compiled.
 FEW_CALLS = 200_000
+
+SOFT_CALLS, SOFT_CELLS = "soft verdicts, all calls", "soft verdicts, cells"
 
 CAUSES: Mapping[str, str] = {
     "repeat alignment": "calls at the same repeat index agree across cells: seeds shared between cells",
@@ -47,6 +50,10 @@ CAUSES: Mapping[str, str] = {
     "change by rank": "calls far apart in the order of sending agree less: the judge changed during the run",
     "change by time": "calls far apart in time agree less: the judge changed during the run",
     "repeated ids": "calls share a response id: one answer was counted twice",
+    SOFT_CALLS: "sampled verdicts do not follow the probabilities listed for the same calls: soft ones are those of "
+    "another law (sampling fields, unfinished words, labels of several tokens)",
+    SOFT_CELLS: "in some cell sampled verdicts do not follow the probabilities listed for the same calls: soft "
+    "verdicts are those of another law",
     "no call noise": "every cell repeats one verdict while cells differ: a response cache, a fixed seed, or greedy "
     "decoding",
 }
@@ -166,7 +173,8 @@ def check_independence(
     Parameters
     ----------
     cube : Dataset
-        A response-law cube with hard verdicts and two or more calls per cell.
+        A response-law cube with hard verdicts and two or more calls per cell. Where a run has soft verdicts, those that
+        its calls sampled are looked at, and compared with the soft ones.
     draws : int
         Shuffles for exact p values.
     seed : int
@@ -182,8 +190,8 @@ def check_independence(
     Raises
     ------
     InputError
-        When repeats are numbered by row, verdicts are soft, there are fewer than two calls in the cells, or too few
-        shuffles for the number of tests.
+        When repeats are numbered by row, verdicts are soft and nothing was sampled beside them, there are fewer than
+        two calls in the cells, or too few shuffles for the number of tests.
 
     Notes
     -----
@@ -208,23 +216,28 @@ def check_independence(
     if not 0 < alpha < 1:
         raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
     require_named_repeats(cube, "the check")
-    if "soft" in cube:
+    if "soft" in cube and not has_sampled(cube):
         raise InputError(
             "verdicts are soft", place="check", remedy="its tests compare hard verdicts: give a cube of sampled calls"
         )
-    return independence_report(cube, decompose(cube, **declaration), draws=draws, seed=seed, alpha=alpha)
+    result = decompose(sampled_verdicts(cube), **declaration)
+    return independence_report(cube, result, draws=draws, seed=seed, alpha=alpha)
 
 
 def independence_report(
     cube: xr.Dataset, result: Decomposition, *, draws: int, seed: int, alpha: float
 ) -> IndependenceReport:
-    """The same from a decomposition of the cube that is there already, whatever its pairs."""
+    """The same from a decomposition of the (sampled) verdicts that is there already, whatever its pairs."""
     parts = list(groups(cube, list(result.groups[0].facets)))
     detectors: list[Detector] = []
     effects: list[tuple[Mapping[str, str], str, float, float]] = []
     for group, (_, part) in zip(result.groups, parts, strict=True):
         if any(group.reasons):
-            raise InputError(next(filter(None, group.reasons)), place="check", remedy="repeat the calls of a cell")
+            # With one call per cell nothing can be shuffled, but what was sampled can be held against its law.
+            detectors.extend(told := _soft(group, part, seed))
+            if not told:
+                raise InputError(next(filter(None, group.reasons)), place="check", remedy="repeat the calls of a cell")
+            continue
         tests = independence_tests(
             _flat(group.calls.codes), group.calls.kernel, seed=seed, n_draws=draws, when=_when(part, group)
         )
@@ -238,6 +251,7 @@ def independence_report(
         detectors.extend(Detector(group.by, *test, float(p)) for test, p in zip(tests, adjusted, strict=True))
         values = _complete(group)
         detectors.extend(_counted(group, part, values))
+        detectors.extend(_soft(group, part, seed))
         means, others = values.mean(0), _across(group).mean(0)
         effects.extend((group.by, name, float(means[j]), float(others[j])) for j, name in enumerate(group.names))
     return IndependenceReport(tuple(detectors), alpha, tuple(effects))
@@ -297,6 +311,28 @@ def _counted(group: Group, part: xr.Dataset, values: Floats) -> list[Detector]:
     found.append(("no call noise", constant and differ, f"{group.calls.codes.shape[-1]} repeats, all alike"))
     return [
         Detector(group.by, name, np.nan, 1.0 - seen, 1.0 - seen, note if seen else "") for name, seen, note in found
+    ]
+
+
+def _soft(group: Group, part: xr.Dataset, seed: int) -> list[Detector]:
+    """Sampled against soft verdicts: all calls together, and the worst cell; each has half the level."""
+    if not is_soft(part, group.by):
+        return []
+    found = summarise(part, seed).found
+    if np.isnan(found.total_pvalue):
+        return []
+    worst = int(np.nanargmin(found.adjusted))
+    note = f"{int((found.adjusted <= 0.025).sum())} of {int(np.isfinite(found.g).sum())} cells"
+    return [
+        Detector(group.by, SOFT_CALLS, found.total_g, found.total_pvalue, min(1.0, 2 * found.total_pvalue)),
+        Detector(
+            group.by,
+            SOFT_CELLS,
+            float(found.g[worst]),
+            float(found.pvalue[worst]),
+            min(1.0, 2 * float(found.adjusted[worst])),
+            note,
+        ),
     ]
 
 

@@ -113,7 +113,7 @@ def posterior(
     Raises
     ------
     InputError
-        For several groups, or an unknown word in `prior`.
+        For several groups, soft verdicts, or an unknown word in `prior`.
 
     Examples
     --------
@@ -143,6 +143,12 @@ def posterior(
     whole(tune, "tune", most=MOST_DRAWS)
     result = decompose(cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, seed=seed)
     group = _one_group(result)
+    if group.calls.soft is not None:
+        raise InputError(
+            "verdicts are soft, and the model is one of counts",
+            place="posterior",
+            remedy="give a cube of hard verdicts",
+        )
     codes = group.calls.codes
     counts = np.stack([(codes == code).sum(-1) for code in range(len(group.calls.kernel))], axis=-1)
     values, concentration = posterior_components(

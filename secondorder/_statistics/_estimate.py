@@ -21,7 +21,9 @@ __all__ = ["ItemValues", "item_values", "soft_item_values"]
 Floats = NDArray[np.float64]
 BLOCK_BYTES = 1 << 27
 ONE_CALL = "one call per cell: call noise is not identifiable; R >= 2 is needed"
-ONE_SOFT = "one soft verdict per cell: this is the closed form at a law, not an estimate; R >= 2 is needed"
+ONE_SOFT = (
+    "one soft verdict per cell: the plug-in is the closed form at these laws, no estimate; R >= 2 is needed for one"
+)
 NO_CALL = "no call has a verdict"
 UNEQUAL = "the panel estimator needs the same repeats in every cell, and some calls are missing"
 

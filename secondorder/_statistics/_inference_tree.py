@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._cube import by_text
+from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._dependence import CAUSES, independence_report
 from secondorder._statistics._errors import call_note
@@ -14,6 +18,7 @@ from secondorder._statistics._group import Group
 from secondorder._statistics._permutation import Hypothesis, facet_effects, group_test
 from secondorder._statistics._repeats import has_named_repeats
 from secondorder._statistics._settings import COVERS, Covers
+from secondorder._statistics._soft import has_sampled, sampled_verdicts
 from secondorder.core._intervals import t_interval
 from secondorder.core._multiplicity import benjamini_hochberg
 from secondorder.core._permutation import PermutationTest
@@ -99,8 +104,18 @@ def tests_part(result: Decomposition) -> xr.Dataset:
     )
 
 
-def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.Dataset]:
+def independence_parts(
+    cube: xr.Dataset, result: Decomposition, options: Mapping[str, Any] | None = None
+) -> dict[str, xr.Dataset]:
     """Signs of dependence: every detector, and beside it both estimates.
+
+    Parameters
+    ----------
+    cube : Dataset
+    result : Decomposition
+        Of the cube.
+    options : mapping, optional
+        What it was decomposed with.
 
     Returns
     -------
@@ -113,12 +128,15 @@ def independence_parts(cube: xr.Dataset, result: Decomposition) -> dict[str, xr.
     draws = _draws(result)
     untestable = (
         NUMBERED if not has_named_repeats(cube)
-        else SOFT if "soft" in cube
+        else SOFT if "soft" in cube and not (has_sampled(cube) and options is not None)
         else TOO_MANY.format(command="check") if draws < FEWEST_DRAWS
         else ""
     )  # fmt: skip
     if untestable:
         return {"independence": xr.Dataset(attrs={"reason": untestable})}
+    # Where a run has soft verdicts, what its calls sampled is looked at, and held against them.
+    if options is not None and "soft" in cube:
+        result = decompose(sampled_verdicts(cube), **options)
     report = independence_report(cube, result, draws=draws, seed=result.settings.seed, alpha=ALPHA)
     told = {
         "group": [by_text(entry.by) for entry in report.detectors],

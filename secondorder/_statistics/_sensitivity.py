@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._attributes import class_labels, group_dim, load
-from secondorder._schema import BOTTOM, CODE_MISSING, REASONS, REPEAT
+from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, REASONS, REPEAT
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._repeats import has_named_repeats
 from secondorder.errors import CubeError
@@ -52,8 +52,9 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
     """Estimates under each rule that applies: as declared, ⊥ as tie, ⊥ dropped, timeouts as ⊥.
 
     Dropping ⊥ conditions on a valid verdict and is no estimator of the declared components: the line shows how much
-    hangs on the rule. Where the interval kernel has no declared place for ⊥, timeouts stand at the midpoint. Soft
-    verdicts have no ⊥ to recode: they stand as declared.
+    hangs on the rule. Where the interval kernel has no declared place for ⊥, timeouts stand at the midpoint. The ⊥ of
+    soft verdicts is mass on tokens that say no verdict or are not listed: it may belong to any class, and a line for
+    each shows how much hangs on which.
 
     Returns
     -------
@@ -76,6 +77,8 @@ def sensitivity(cube: xr.Dataset, options: Mapping[str, Any]) -> xr.Dataset:
             placed = options.get("kernel") == "interval" and declared == "class"
             recoded = _recoded(cube, np.where(timed_out, bottom, codes))
             rules["timeouts as ⊥"] = (recoded, {"invalid": "midpoint"} if placed else {})
+    if "soft" in cube and classes[-1] == BOTTOM and bool((cube["soft"].isel({CLASS: -1}) > 0).any()):
+        rules |= {f"⊥ mass as {label}": (_moved(cube, code), {}) for code, label in enumerate(classes[:-1])}
     return _stack({rule: _each_group(changed, {**options, **more}) for rule, (changed, more) in rules.items()}, "rule")
 
 
@@ -85,8 +88,19 @@ def _recoded(cube: xr.Dataset, codes: Any) -> xr.Dataset:
     return cube.assign(verdict=verdict).drop_vars(["status", "reason"], errors="ignore")
 
 
+def _moved(cube: xr.Dataset, code: int) -> xr.Dataset:
+    """Soft verdicts with the mass of ⊥ on another class."""
+    vectors = load(cube["soft"].transpose(..., CLASS)).copy()
+    vectors[..., code] += vectors[..., -1]
+    vectors[..., -1] *= 0.0
+    return cube.assign(soft=(cube["soft"].transpose(..., CLASS).dims, vectors))
+
+
 def _each_group(cube: xr.Dataset, options: Mapping[str, Any]) -> list[xr.Dataset]:
     """Decompositions of the groups one by one: one that has no complete item under a rule takes no other with it."""
+    # What is changed here is no longer what the calls sampled from: only the numbers are wanted, not their tests.
+    cube = cube.assign_attrs()
+    cube.attrs.pop("soft", None)
     facets = options.get("facets")
     names = None if facets is None else [entry if isinstance(entry, str) else entry.name for entry in facets]
     dim = group_dim(cube, names)

@@ -26,6 +26,7 @@ from secondorder._statistics._group import SE_KEYS, Group
 from secondorder._statistics._inference_tree import errors_part, independence_parts, tests_part
 from secondorder._statistics._outcomes import gold_match, integrity, outcome_counts
 from secondorder._statistics._sensitivity import prefixes, sensitivity
+from secondorder._statistics._soft import soft_part
 from secondorder._version import __version__
 from secondorder.core._call_variance import Planning
 from secondorder.core._intervals import item_errors, item_influence, t_interval
@@ -48,8 +49,8 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
     decomposition : Decomposition
     tree : DataTree
         Schema ``secondorder.estimates/1``: ``/components``, ``/strata``, ``/items``, ``/prefixes``, ``/sensitivity``,
-        ``/outcomes``, ``/gold``, ``/integrity``, ``/errors``, ``/tests``, ``/independence``, ``/comparison`` and
-        ``/provenance``.
+        ``/outcomes``, ``/gold``, ``/integrity``, ``/soft``, ``/errors``, ``/tests``, ``/independence``,
+        ``/comparison`` and ``/provenance``.
     """
     result = decompose(cube, **options)
     tree = result_tree(result)
@@ -59,7 +60,8 @@ def estimate_all(cube: xr.Dataset, options: Mapping[str, Any]) -> tuple[Decompos
         "outcomes": outcome_counts(cube) if "status" in cube else xr.Dataset(),
         "gold": gold_match(cube),
         "integrity": integrity(cube) if "status" in cube else xr.Dataset(),
-        **independence_parts(cube, result),
+        "soft": soft_part(cube, result.settings.seed),
+        **independence_parts(cube, result, options),
     }
     for name, part in parts.items():
         tree[f"/{name}"] = xr.DataTree(part)

@@ -31,8 +31,10 @@ from ._plan import plan as plan
 from ._progress import Progress as Progress
 from ._progress import Summary as Summary
 from ._scheduler import run_calls as run_calls
+from ._soft import make_soft as make_soft
 from ._spec import AuditSpec as AuditSpec
 from ._starter import write_template as write_template
 from ._types import Call as Call
 from ._types import Outcome as Outcome
+from ._types import SoftVerdict as SoftVerdict
 from ._warn import spec_warnings as spec_warnings

@@ -173,6 +173,10 @@ async def _ask_logprobs(sender: _Sender, judge: JudgeSpec, request: bytes) -> tu
     """A real call that also asks for log-probabilities, where the endpoint has a field for them."""
     if judge.endpoint != "openai-chat":
         return await sender.send(request), None
+    if judge.soft is not None:
+        # The audit's own calls ask; a server that refuses the field refuses the audit.
+        asked = await sender.send(request)
+        return asked, _has_logprobs(asked.body or b"")
     asked = await sender.attempt(_edited(request, {"logprobs": True, "top_logprobs": 5}))
     if isinstance(asked.reading, Failure):
         # Refused for the field, or for a reason that shows again without it.

@@ -33,6 +33,11 @@ class Endpoint(NamedTuple):
         ``(model, messages, seed) -> dict``: the fields that the call decides, in the order sent.
     read : callable
         ``(status, body) -> Reading``.
+    ask_logprobs : callable or None
+        ``number -> dict``: the fields that ask for so many listed tokens at every position; None where the kind gives
+        no log-probabilities.
+    logprobs : callable or None
+        ``body -> list``: an entry per sampled token, empty where the answer has none.
     """
 
     kind: str
@@ -40,6 +45,8 @@ class Endpoint(NamedTuple):
     takes_seed: bool
     fields: Callable[[str, Sequence[Mapping[str, str]], int | None], dict[str, Any]]
     read: Callable[[int, bytes], Reading]
+    ask_logprobs: Callable[[int], dict[str, Any]] | None = None
+    logprobs: Callable[[bytes], list[Any]] | None = None
 
 
 def endpoint_of(judge: JudgeSpec) -> Endpoint:
@@ -100,9 +107,12 @@ def build_body(judge: JudgeSpec, messages: Sequence[Mapping[str, str]], seed: in
     if judge.body.get("n", 1) != 1:
         # Servers give the answers of one request neighbouring seeds: they are not independent calls.
         raise SpecError(f"body sets n = {judge.body['n']!r}", remedy="leave it out; repeats are separate calls")
-    own = endpoint_of(judge).fields(judge.model, messages, seed)
+    endpoint = endpoint_of(judge)
+    own = endpoint.fields(judge.model, messages, seed)
     last = {"seed": own.pop("seed")} if "seed" in own else {}
-    body = own | {key: judge.body[key] for key in sorted(judge.body)} | last
+    asked = endpoint.ask_logprobs(judge.soft.top_logprobs) if judge.soft and endpoint.ask_logprobs else {}
+    fields = judge.body | asked
+    body = own | {key: fields[key] for key in sorted(fields)} | last
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 

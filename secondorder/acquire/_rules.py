@@ -12,6 +12,7 @@ from secondorder.acquire._endpoint import endpoint_of
 from secondorder.acquire._facets import facet_levels, facet_weights
 from secondorder.acquire._prompts import build_prompts
 from secondorder.acquire._secrets import check_no_secret, looks_like_key
+from secondorder.acquire._soft_rules import check_soft
 from secondorder.acquire._spec import AuditSpec, InvalidScore, JudgeSpec
 from secondorder.acquire._strict import shown
 from secondorder.acquire._texts import as_number
@@ -291,4 +292,5 @@ _RULES = (
     _check_stop,
     _check_gate,
     _check_analysis,
+    check_soft,
 )

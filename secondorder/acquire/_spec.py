@@ -24,6 +24,7 @@ __all__ = [
     "PriceSpec",
     "PromptsSpec",
     "RetrySpec",
+    "SoftSpec",
     "StopSpec",
     "VariantSpec",
     "VariantVerdictSpec",
@@ -54,6 +55,25 @@ class PriceSpec(_Spec, frozen=True):
     output: Amount
 
 
+class SoftSpec(_Spec, frozen=True):
+    """``soft`` of a judge: verdicts as the probabilities of the token that says them, not as the token drawn.
+
+    Attributes
+    ----------
+    token : {"verdict", "first"}
+        ``verdict``: the one token in which the parser finds the verdict of the sampled answer. ``first``: the contract
+        under which the first token is the whole verdict; then the probabilities are the law itself.
+    top_logprobs : int
+        How many tokens the server is asked to list.
+    processed : bool
+        The declaration that the server lists the law that it samples from, with temperature and every cut applied.
+    """
+
+    token: Literal["verdict", "first"]
+    top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 20
+    processed: bool = False
+
+
 class JudgeSpec(_Spec, frozen=True):
     """``[judges.NAME]``: where the judge is and what is sent to it.
 
@@ -72,6 +92,8 @@ class JudgeSpec(_Spec, frozen=True):
         Cap on the rate of sends; None: no cap.
     timeout_s : float
         Seconds after which an attempt counts as a timeout (no completion).
+    soft : SoftSpec or None
+        Ask for log-probabilities and read soft verdicts off them; None: verdicts are those of the texts.
     note : str
         Frozen into the manifest, never sent.
     """
@@ -89,6 +111,7 @@ class JudgeSpec(_Spec, frozen=True):
     requests_per_minute: Positive | None = None
     timeout_s: Positive = 600.0
     price: PriceSpec | None = None
+    soft: SoftSpec | None = None
     note: str = ""
 
 

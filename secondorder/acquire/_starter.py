@@ -29,6 +29,7 @@ concurrency = 32                      # calls in flight
 # requests_per_minute = 600
 timeout_s = 600
 # price   = { input = 0.25, output = 2.0 }         # USD per million tokens
+# soft    = { token = "verdict" }                   # verdicts as probabilities, from log-probabilities of their token
 # note    = "vLLM 0.33, chat template at 1f3c2ab"  # kept with the results, never sent
 
 [judges.mine.body]                    # sent as written; what is left out is the server's choice

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-__all__ = ["Labels", "as_number", "bare", "last_line", "marks_of", "numbers_in", "without_lead"]
+__all__ = ["Labels", "as_number", "bare", "last_line", "mark_spans", "marks_of", "numbers_in", "without_lead"]
 
 SPACE = " \t\n\r\f\v\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200E)))
 """ASCII and Unicode space, with the zero-width ones and the byte-order mark."""
@@ -65,6 +65,17 @@ def marks_of(text: str) -> list[str]:
     ['B', 'A']
     """
     return _MARK.findall(text)
+
+
+def mark_spans(text: str) -> list[tuple[int, int]]:
+    """Where what stands between double square brackets begins and ends, in order.
+
+    Examples
+    --------
+    >>> mark_spans("[[B]], **[[A]]**")
+    [(2, 3), (11, 12)]
+    """
+    return [found.span(1) for found in _MARK.finditer(text)]
 
 
 def as_number(text: str) -> Decimal | None:

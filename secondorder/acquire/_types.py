@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Call", "Outcome", "Status"]
+__all__ = ["Call", "Outcome", "SoftVerdict", "Status"]
 
 Status = Literal["valid", "invalid", "no_completion", "not_called"]
 
@@ -64,3 +64,21 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status: Status
     reason: str = ""
     verdict: str | None = None
+
+
+class SoftVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A completed call's verdict as probabilities.
+
+    Attributes
+    ----------
+    probabilities : dict of str to float
+        By valid class, candidate restored; what is missing to one is ⊥.
+    unlisted : float
+        Part of ⊥ that no listed token accounts for.
+    reason : str
+        Why the call has no soft verdict, one of :data:`secondorder._schema.SOFT_REASONS`; empty where it has.
+    """
+
+    probabilities: dict[str, float] = {}
+    unlisted: float = 0.0
+    reason: str = ""

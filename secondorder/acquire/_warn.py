@@ -38,7 +38,8 @@ def spec_warnings(spec: AuditSpec, *, file: str = "audit.toml") -> list[str]:
             for name, limit in longest.items()
             if limit == 1
         ]
-    if spec.design.repeats == 1:
+    whole_law = all(judge.soft is not None and judge.soft.token == "first" for judge in spec.judges.values())
+    if spec.design.repeats == 1 and not whole_law:
         lines.append(
             f"{file} [design]: repeats = 1 cannot tell call noise from the facets: no component can be debiased; "
             "write repeats = 2 or more"

@@ -87,7 +87,10 @@ def _prompts(prompts: Mapping[str, Any]) -> Iterator[Row]:
 def _judge(judge: Mapping[str, Any]) -> str:
     body = ", ".join(f"{key} = {value}" for key, value in judge["body"].items())
     note = f"; {judge['note']}" if judge.get("note") else ""
-    return f"{judge['model']} at {judge['base_url']} ({judge['endpoint']}); {body or 'no sampling field sent'}{note}"
+    soft = judge.get("soft")
+    verdicts = "" if soft is None else f"; soft verdicts, token = {soft['token']}, {soft['top_logprobs']} listed"
+    sent = body or "no sampling field sent"
+    return f"{judge['model']} at {judge['base_url']} ({judge['endpoint']}); {sent}{verdicts}{note}"
 
 
 def _facets(facets: Mapping[str, Any]) -> list[Row]:

@@ -10,9 +10,18 @@ import xarray as xr
 
 from secondorder._labels._results import Section, Table
 from secondorder.report._asked import BY_CELL
-from secondorder.report._read import Row, banded, dataset, groups, percent, provenance
+from secondorder.report._read import Row, banded, dataset, groups, number, percent, provenance
 
-__all__ = ["gold_section", "integrity_section", "null_section", "outcomes_section", "sensitivity_section"]
+__all__ = [
+    "gold_section",
+    "integrity_section",
+    "null_section",
+    "outcomes_section",
+    "sensitivity_section",
+    "soft_section",
+]
+
+DISAGREE = 0.05
 
 
 def outcomes_section(tree: xr.DataTree) -> Section | None:
@@ -38,6 +47,49 @@ def outcomes_section(tree: xr.DataTree) -> Section | None:
         shown = tuple((entry["judge"], entry["outcome"], entry["text"] or "(nothing)") for entry in answers)
         tables.append(Table("In their own words: the first answers that differ", ("judge", "outcome", "text"), shown))
     return Section("Outcomes of the calls", text, tuple(tables))
+
+
+def soft_section(tree: xr.DataTree) -> Section | None:
+    """Soft verdicts: where their mass stands, and whether what the same calls sampled follows them."""
+    data = dataset(tree, "soft")
+    if data is None:
+        return None
+    rows: list[Row] = []
+    tables, contradicted = [], []
+    for name, row in groups(tree, data):
+        rows.append((name, int(row.n_calls), percent(row.listed), percent(row.other), percent(row.unlisted)))
+        classes: list[Row] = []
+        for label in data["class"].values.tolist():
+            at = row.sel({"class": label})
+            most = at.soft + (0.0 if label == data["class"].values[-1] else row.other + row.unlisted)
+            classes.append((label, percent(at.sampled), percent(at.soft), percent(most)))
+        notes = [
+            f"Sampled against soft: all calls p = {number(row.total_pvalue)}; smallest p of {int(row.n_cells)} cells "
+            f"{number(row.cell_pvalue)} (Holm), {int(row.n_rejected)} rejected."
+        ]
+        undefined = {word: int(count) for word, count in zip(data.reason.values, row.undefined.values, strict=True)}
+        if any(undefined.values()):
+            why = ", ".join(f"{word} {count}" for word, count in undefined.items() if count)
+            notes.append(f"Completed calls without a soft verdict, left out: {why}.")
+        title = f"{name}: classes"
+        tables.append(
+            Table(title, ("class", "sampled", "soft", "soft, with all of ⊥'s mass"), tuple(classes), tuple(notes))
+        )
+        if float(row.pvalue) <= DISAGREE:
+            contradicted.append(name)
+    text = (
+        "Verdicts are probabilities of the token that says them. Mass on other listed tokens, and what no listed token "
+        "accounts for, counts as ⊥ and is not shared out: the share of a class lies between its soft share and the "
+        "last column. The same calls also sampled a verdict each; a multinomial test holds them against their "
+        "probabilities."
+    )
+    if contradicted:
+        text += (
+            f" It fails for {', '.join(contradicted)}: the numbers of this report are not those of the answers that "
+            "the judge gave."
+        )
+    columns = ("judge", "calls", "on tokens that say a verdict", "on other listed tokens", "unlisted")
+    return Section("Soft verdicts", text, (Table("Probability", columns, tuple(rows)), *tables))
 
 
 def gold_section(tree: xr.DataTree) -> Section | None:

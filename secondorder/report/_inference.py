@@ -130,6 +130,12 @@ def dependence_warnings(tree: xr.DataTree) -> Iterator[str]:
         at = data.isel(detector=int(k))
         label, name = str(at.group.values), str(at["name"].values)
         how = f", p {_p(float(at.adjusted))}" if bool(at.statistic.notnull()) else ""
+        if name.startswith("soft verdicts"):
+            yield (
+                f"The verdicts that calls of {called.get(label, short(label))} sampled contradict their soft verdicts "
+                f"({name}{how}): see Soft verdicts."
+            )
+            continue
         yield (
             f"The calls of {called.get(label, short(label))} do not look independent ({name}{how}), and the estimates "
             "assume that they are: see Independence."

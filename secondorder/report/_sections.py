@@ -27,6 +27,7 @@ FINDINGS: dict[str, Callable[[xr.DataTree], Section | None]] = {
 }
 RECORD: dict[str, Callable[[xr.DataTree], Section | None]] = {
     "outcomes": _calls.outcomes_section,
+    "soft": _calls.soft_section,
     "sensitivity": _calls.sensitivity_section,
     "null": _calls.null_section,
     "independence": _inference.independence_section,

@@ -42,6 +42,20 @@ def read(status: int, body: bytes) -> Reading:
     return _completion(answer, message if isinstance(message, dict) else {}, finish)
 
 
+def ask_logprobs(number: int) -> dict[str, Any]:
+    """Fields that ask for the `number` most probable tokens at every position of the answer."""
+    return {"logprobs": True, "top_logprobs": number}
+
+
+def logprobs(body: bytes) -> list[Any]:
+    """Entries of ``choices[0].logprobs.content``, as the server wrote them; empty where there are none."""
+    try:
+        content = decode_json(body)["choices"][0]["logprobs"]["content"]
+    except (ValueError, RecursionError, KeyError, IndexError, TypeError):
+        return []
+    return content if isinstance(content, list) else []
+
+
 def _completion(answer: dict[str, Any], message: dict[str, Any], finish: str) -> Completion:
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
@@ -106,4 +120,12 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
-ENDPOINT = Endpoint(kind="openai-chat", path="/chat/completions", takes_seed=True, fields=fields, read=read)
+ENDPOINT = Endpoint(
+    kind="openai-chat",
+    path="/chat/completions",
+    takes_seed=True,
+    fields=fields,
+    read=read,
+    ask_logprobs=ask_logprobs,
+    logprobs=logprobs,
+)

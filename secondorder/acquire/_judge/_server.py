@@ -15,6 +15,7 @@ from aiohttp import web
 from secondorder._canon import sha256_hex
 from secondorder.acquire._judge._faults import FAULT_HEADER, Fault, fault_of_header
 from secondorder.acquire._judge._laws import Law, derived_law, draw, messages_key, uniform_of_seed
+from secondorder.acquire._judge._tokens import logprob_entries
 from secondorder.errors import InputError
 
 __all__ = ["JudgeServer"]
@@ -120,7 +121,7 @@ class JudgeServer:
         texts = [self._text(law, seed, index, request) for index in range(request.get("n") or 1)]
         if fault in ("duplicated", "proxy_cached"):
             texts = [self._again(key, texts[0], forever=fault == "proxy_cached")]
-        content = _completion(request, texts, fault, fresh=self._asked[key] == 0)
+        content = _completion(request, law, texts, fault, fresh=self._asked[key] == 0)
         self._asked[key] += 1
         if fault == "cached":
             self._first[key] = content
@@ -152,7 +153,7 @@ def _roomy_request(message: Any, payload: Any, protocol: Any, writer: Any, task:
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_REQUEST)
 
 
-def _completion(request: dict[str, Any], texts: list[str], fault: str, *, fresh: bool) -> bytes:
+def _completion(request: dict[str, Any], law: Law, texts: list[str], fault: str, *, fresh: bool) -> bytes:
     finish, refusal = "stop", None
     if fault == "truncated":
         texts, finish = [text[: len(text) // 2] for text in texts], "length"
@@ -160,6 +161,7 @@ def _completion(request: dict[str, Any], texts: list[str], fault: str, *, fresh:
         texts = [""] * len(texts)
     elif fault == "refusal":
         texts, refusal = [""] * len(texts), "I can't help with that."
+    number = int(request.get("top_logprobs") or 0)
     words = sum(len(str(message.get("content", ""))) for message in request["messages"]) // 4
     usage = (0, 0) if fault == "proxy_cached" and not fresh else (words, sum(len(text) // 4 + 1 for text in texts))
     return msgspec.json.encode(
@@ -172,7 +174,7 @@ def _completion(request: dict[str, Any], texts: list[str], fault: str, *, fresh:
                 {
                     "index": index,
                     "message": {"role": "assistant", "content": text, "refusal": refusal},
-                    "logprobs": None,
+                    "logprobs": {"content": logprob_entries(law, text, number)} if request.get("logprobs") else None,
                     "finish_reason": finish,
                 }
                 for index, text in enumerate(texts)

@@ -1,0 +1,215 @@
+"""Do sampled verdicts follow the probabilities that were listed for them? Multinomial G, cell by cell and over all.
+
+Given the vectors ``v_r`` of a cell, its sampled verdicts are independent draws from them, so the counts are
+Poisson-multinomial: multinomial where the vectors are equal. Where the count vectors are few their law is summed
+exactly, otherwise drawn.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondorder.core._multiplicity import holm
+
+__all__ = ["Concordance", "concordance"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+MOST_STATES = 5_000
+BLOCK = 4_000_000
+FEWEST, MOST, BUDGET = 199, 1_999, 10_000_000
+TIE = 1e-9
+LEAST_VARIANCE = 5.0
+
+
+class Concordance(NamedTuple):
+    """Sampled verdicts against soft ones.
+
+    Attributes
+    ----------
+    sampled, expected : array, shape (C,)
+        Calls of every class: those sampled, and the sum of the vectors.
+    g, pvalue, adjusted : array, shape (F,)
+        Statistic of every cell, its p value and that adjusted by Holm; NaN for a cell without calls.
+    total_g, total_pvalue : float
+        The same for all calls together, whose shares show a bias that no single cell can.
+    """
+
+    sampled: Floats
+    expected: Floats
+    g: Floats
+    pvalue: Floats
+    adjusted: Floats
+    total_g: float
+    total_pvalue: float
+
+
+def concordance(
+    verdicts: ArrayLike, codes: ArrayLike, *, unlisted: ArrayLike | None = None, seed: int = 0
+) -> Concordance:
+    """Test the vectors of calls against the verdicts that the same calls sampled.
+
+    Parameters
+    ----------
+    verdicts : array, shape (F, R, C)
+        Soft verdicts, the last class ⊥; NaN where there is none.
+    codes : array of int, shape (F, R)
+        Class that was sampled; -1 where there is none.
+    unlisted : array, shape (F, R), optional
+        Mass of ⊥ that no listed token accounts for. It counts for the class that was sampled, the reading that favours
+        agreement most: what is not known is no contradiction.
+    seed : int
+        For p values that are drawn.
+
+    Examples
+    --------
+    >>> law = np.broadcast_to([0.5, 0.5, 0.0], (3, 4, 3))
+    >>> found = concordance(law, [[0, 1, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
+    >>> found.pvalue.tolist(), found.adjusted.tolist()
+    ([1.0, 0.625, 0.125], [1.0, 1.0, 0.375])
+    """
+    vectors = np.array(verdicts, dtype=np.float64)
+    drawn = np.asarray(codes, dtype=np.int64)
+    known = (drawn >= 0) & ~np.isnan(vectors).any(-1)
+    if unlisted is not None:
+        moved = np.where(known, np.nan_to_num(np.asarray(unlisted, dtype=np.float64)), 0.0)
+        moved = np.minimum(moved, np.nan_to_num(vectors[..., -1]))
+        vectors[..., -1] -= moved
+        place = np.where(known, drawn, 0)[..., None]
+        np.put_along_axis(vectors, place, np.take_along_axis(vectors, place, -1) + moved[..., None], -1)
+    rng = np.random.default_rng(seed)
+    g, pvalue = np.full(len(drawn), np.nan), np.full(len(drawn), np.nan)
+    sizes = known.sum(1)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        cells = np.flatnonzero(sizes == size)
+        laws = vectors[cells][known[cells]].reshape(len(cells), size, -1)
+        said = drawn[cells][known[cells]].reshape(len(cells), size)
+        g[cells], pvalue[cells] = _cells(laws, said, rng)
+    flat, said = vectors[known], drawn[known]
+    sampled = np.bincount(said, minlength=vectors.shape[-1]).astype(np.float64)
+    total_g, total_pvalue = _total(flat, sampled, rng)
+    return Concordance(sampled, flat.sum(0), g, pvalue, holm(pvalue), total_g, total_pvalue)
+
+
+def _statistic(counts: Floats, expected: Floats) -> Floats:
+    """``2 Σ y log(y / E)`` over the last axis; infinite where a class was seen that cannot be."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(counts > 0, counts * np.log(counts / expected), 0.0)
+    return np.asarray(2.0 * terms.sum(-1))
+
+
+def _tail(statistic: Floats, observed: Floats) -> NDArray[np.bool_]:
+    """At least as far from the law, ties counted."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(statistic >= observed - TIE * np.maximum(1.0, np.abs(observed)))
+
+
+def _cells(laws: Floats, said: Codes, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Statistic and p value of cells ``(F, n, C)`` with equally many calls."""
+    n_cells, size, n_classes = laws.shape
+    counts = np.stack([(said == code).sum(-1) for code in range(n_classes)], -1).astype(np.float64)
+    expected = laws.sum(1)
+    observed = _statistic(counts, expected)
+    pvalue = np.empty(n_cells)
+    states = _n_states(size, n_classes)
+    if states > MOST_STATES:
+        draws = int(np.clip(BUDGET // laws[..., 0].size, FEWEST, MOST))
+        for k in range(n_cells):
+            law = _statistic(_drawn(laws[k], draws, rng), expected[k])
+            pvalue[k] = (1 + _tail(law, observed[k]).sum()) / (draws + 1)
+        return observed, pvalue
+    step = max(1, BLOCK // (states * n_classes))
+    for start in range(0, n_cells, step):
+        part = slice(start, start + step)
+        chances = _chances(laws[part])
+        grid = _statistic(_states(size, n_classes)[None].astype(np.float64), expected[part][:, None])
+        pvalue[part] = np.minimum((chances * _tail(grid, observed[part][:, None])).sum(-1), 1.0)
+    return observed, pvalue
+
+
+def _chances(laws: Floats) -> Floats:
+    """Probability of every count vector of cells ``(F, n, C)``, one call after the other."""
+    n_cells, size, n_classes = laws.shape
+    chances = np.ones((n_cells, 1))
+    for call in range(size):
+        after = np.zeros((n_cells, _n_states(call + 1, n_classes)))
+        for code, steps in enumerate(_steps(call, n_classes)):
+            after[:, steps] += chances * laws[:, call, code, None]
+        chances = after
+    return chances
+
+
+def _n_states(size: int, n_classes: int) -> int:
+    states = 1
+    for k in range(1, n_classes):
+        states = states * (size + k) // k
+    return states
+
+
+@lru_cache(maxsize=64)
+def _states(size: int, n_classes: int) -> Codes:
+    """Every vector of `n_classes` counts with the sum `size`, in lexicographic order."""
+    if n_classes == 1:
+        return np.array([[size]])
+    parts = []
+    for first in range(size + 1):
+        rest = _states(size - first, n_classes - 1)
+        parts.append(np.concatenate([np.full((len(rest), 1), first), rest], axis=1))
+    return np.concatenate(parts)
+
+
+@lru_cache(maxsize=64)
+def _steps(size: int, n_classes: int) -> tuple[Codes, ...]:
+    """Where each count vector goes with one more call of each class."""
+    place = {state: k for k, state in enumerate(map(tuple, _states(size + 1, n_classes).tolist()))}
+    before = _states(size, n_classes)
+    unit = np.eye(n_classes, dtype=np.int64)
+    return tuple(np.array([place[tuple(row)] for row in (before + unit[code]).tolist()]) for code in range(n_classes))
+
+
+def _total(laws: Floats, sampled: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    """Statistic and p value of the shares of all calls ``(n, C)``: drawn, or of the normal law where calls are many."""
+    if not len(laws):
+        return np.nan, np.nan
+    expected = laws.sum(0)
+    observed = _statistic(sampled, expected)
+    if laws.size > BUDGET // FEWEST:
+        return float(observed), _normal_pvalue(laws, sampled - expected)
+    draws = int(np.clip(BUDGET // laws.size, FEWEST, MOST))
+    tail = _tail(_statistic(_drawn(laws, draws, rng), expected), observed)
+    return float(observed), float((1 + tail.sum()) / (draws + 1))
+
+
+def _normal_pvalue(laws: Floats, excess: Floats) -> float:
+    """Wald test of the excess of every class, with the exact covariance; classes with little variance are one."""
+    from scipy.stats import chi2
+
+    covariance = np.diag(laws.sum(0)) - laws.T @ laws
+    rare = np.diag(covariance) < LEAST_VARIANCE
+    merge = np.vstack([np.eye(len(rare))[~rare], rare[None]])
+    covariance, excess = merge @ covariance @ merge.T, merge @ excess
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > TIE * max(values.max(), 1.0)
+    if not kept.any():
+        return 1.0
+    along = vectors[:, kept].T @ excess
+    return float(chi2.sf((along**2 / values[kept]).sum(), kept.sum()))
+
+
+def _drawn(laws: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Counts of every class in draws of all calls ``(n, C)``: shape (draws, C)."""
+    counts = np.zeros((draws, laws.shape[-1]))
+    bounds = np.cumsum(laws, -1)[:, :-1]
+    step = max(1, BLOCK // max(laws.size, 1))
+    for start in range(0, draws, step):
+        u = rng.random((min(step, draws - start), len(laws), 1))
+        # A class is passed where the number lies above its bound: calls beyond bound c are of a later class.
+        beyond = (u >= bounds).sum(1)
+        passed = np.concatenate([np.full((len(u), 1), len(laws)), beyond, np.zeros((len(u), 1))], axis=1)
+        counts[start : start + step] = passed[:, :-1] - passed[:, 1:]
+    return counts
