@@ -175,6 +175,25 @@ def test_two_raters_scott_is_fleiss_and_alpha_corrects_for_the_sample_size() -> 
     assert value("krippendorff", ratings=codes) == pytest.approx(pi + (1 - pi) / 100, abs=1e-12)
 
 
+def test_words_that_nobody_ranked_have_no_ordinal_agreement() -> None:
+    """In the order of the alphabet high stands below low; digits have ranks, and declared words too."""
+    words = xr.DataArray([["low", "mid"], ["high", "high"], ["mid", "low"]], dims=("item", "annotator"))
+    for asked in ({"metric": "ordinal"}, {"weights": "quadratic"}, {"weights": "linear"}):
+        with pytest.raises(KernelError, match="nobody has ranked"):
+            agreement(words, raters="annotator", draws=0, **asked)
+    coded = studies.make_ratings(words.rename(annotator="prompt")).expand_dims(repeat=2)
+    with pytest.raises(KernelError, match="nobody has ranked"):
+        repeat_agreement(coded, weights="linear", draws=0)
+    ranked = studies.make_ratings(words, classes=["low", "mid", "high"])
+    digits = xr.DataArray([[1, 2], [3, 3], [2, 1]], dims=("item", "annotator"))
+    for name in ("krippendorff", "cohen"):
+        found, expected = (
+            agreement(data, raters="annotator", metric="ordinal", draws=0)[name].estimate
+            for data in (ranked, digits)
+        )
+        assert float(found) == float(expected)
+
+
 def test_another_judge_changes_no_coefficient_of_this_one() -> None:
     """The chance agreement of AC counts classes: an invalid verdict of one judge is no class of the other's."""
     rng = np.random.default_rng(2)

@@ -104,8 +104,8 @@ def agreement(
     laid = arrange(data, inner=[raters], by=by, invalid=invalid)
     if weights is None:
         weights = WEIGHTS_OF.get(metric, metric) if isinstance(metric, str) else metric
-    gap = disagreement(weights, laid.classes, scores=scores)
-    alpha = alpha_metric(metric, laid.classes, scores=scores)
+    gap = disagreement(weights, laid.classes, scores=scores, ranked=laid.ranked)
+    alpha = alpha_metric(metric, laid.classes, scores=scores, ranked=laid.ranked)
     n_raters = laid.codes.shape[-1]
     parts = [_parts(names, codes, laid.classes, gap, alpha) for codes in laid.codes]
     points = [[point(part, n_raters=n_raters) for part in group] for group in parts]

@@ -68,7 +68,7 @@ def label_scores(labels: Iterable[object], scores: Any = None) -> Array:
     return np.array([table.get(text, np.nan) for text in texts], dtype=float)
 
 
-def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any = None) -> Array:
+def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any = None, ranked: bool = True) -> Array:
     """Disagreement of every two classes, between 0 and 1.
 
     Parameters
@@ -79,11 +79,13 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
         Classes in their declared order, ⊥ (if it occurs) last.
     scores : mapping of class to float, optional
         For ``interval`` and ``ratio``; default: the labels as numbers.
+    ranked : bool
+        Whether somebody ranked the classes, which ``linear`` and ``quadratic`` need.
 
     Raises
     ------
     KernelError
-        When the kind is unknown, needs scores that are not there, or gives ⊥ a position that it does not have.
+        When the kind is unknown, needs ranks or scores that are not there, or gives ⊥ a position that it does not have.
 
     Examples
     --------
@@ -96,6 +98,8 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
         return own / own.max() if own.any() else own
     if kind not in WEIGHTS:
         raise KernelError(f"unknown weights {kind!r}", place="weights", remedy=f"one of {', '.join(WEIGHTS)}")
+    if kind in ("linear", "quadratic"):
+        _refuse_unranked(classes, ranked, f"weights {kind}")
     bottom = size > 0 and classes[-1] == BOTTOM
     if kind in ("quadratic", "interval", "ratio") and not (scores is not None and BOTTOM in scores):
         _refuse_bottom(classes, f"weights {kind}")
@@ -119,12 +123,24 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
     return square / square.max() if square.any() else square
 
 
-def alpha_metric(metric: str | ArrayLike, classes: Sequence[str], *, scores: Any = None) -> Array | None:
+def alpha_metric(
+    metric: str | ArrayLike, classes: Sequence[str], *, scores: Any = None, ranked: bool = True
+) -> Array | None:
     """Disagreement matrix of alpha; None stands for Krippendorff's ordinal metric, which depends on the sample."""
     if isinstance(metric, str) and metric == "ordinal":
+        _refuse_unranked(classes, ranked, "metric ordinal")
         _refuse_bottom(classes, "metric ordinal")
         return None
-    return disagreement(metric, classes, scores=scores)
+    return disagreement(metric, classes, scores=scores, ranked=ranked)
+
+
+def _refuse_unranked(classes: Sequence[str], ranked: bool, place: str) -> None:
+    if not ranked:
+        raise KernelError(
+            f"the classes were found in the data, so nobody has ranked them ({', '.join(classes[:8])})",
+            place=place,
+            remedy="declare them from the lowest to the highest (--classes; classes=)",
+        )
 
 
 def _refuse_bottom(classes: Sequence[str], place: str) -> None:

@@ -15,7 +15,7 @@ from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._disagreement import Array
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._parts import Value, quotient, unit_counts
-from secondorder.studies._ratings import Arranged, arrange
+from secondorder.studies._ratings import Arranged, arrange, check_cube
 from secondorder.studies._result import StudyResult, measure_table, measured
 
 __all__ = ["position_bias"]
@@ -98,11 +98,11 @@ def position_bias(
     (0.6667, 0.6667)
     """
     check_draws(level=level, draws=draws)
-    source = data.to_dataset(name="verdict") if isinstance(data, xr.DataArray) else data
-    repeated = repeat in source["verdict"].dims
-    laid = arrange(data, inner=[order, repeat] if repeated else [order], by=by)
+    cube = check_cube(data)
+    repeated = repeat in cube["verdict"].dims
+    laid = arrange(cube, inner=[order, repeat] if repeated else [order], by=by)
     codes = laid.codes if repeated else laid.codes[..., None]
-    slots = _slots(laid, first, in_order=bool(attribute(source, "classes_declared", True)))
+    slots = _slots(laid, first, in_order=bool(attribute(cube, "classes_declared", True)))
     parts = [_columns(unit_counts(group, len(laid.classes)), slots) for group in codes]
     width = parts[0].shape[1]
     values = [[_value(name, float(x[0])) for name, x in _measures(part.sum(0)[None]).items()] for part in parts]

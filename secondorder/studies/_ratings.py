@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._attributes import attribute
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM
+from secondorder._statistics._kernel import is_number
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._layout import By, group_labels, in_order, lay_out
 from secondorder.studies._parts import Codes
@@ -42,6 +45,8 @@ class Arranged:
         Items are resampled within these.
     n_invalid, n_missing : int array, shape (groups,)
         Calls that completed without a valid verdict, and calls without any verdict.
+    ranked : bool
+        Whether somebody ranked the classes: they are numbers, or were declared in an order.
     """
 
     codes: Codes
@@ -53,6 +58,7 @@ class Arranged:
     strata: NDArray[np.int64] | None
     n_invalid: NDArray[np.int64]
     n_missing: NDArray[np.int64]
+    ranked: bool
 
 
 def check_cube(data: object) -> xr.Dataset:
@@ -106,7 +112,11 @@ def make_ratings(ratings: xr.DataArray, *, classes: Sequence[str] | None = None)
         raise CubeError(f"classes {list(named)}", place="classes", remedy=f"name each once, and leave {BOTTOM} out")
     code = {label: index for index, label in enumerate(named)} | {None: CODE_MISSING}
     codes = np.array([code.get(text, len(named)) for text in texts], dtype=np.int64)[position.ravel()]
-    return xr.Dataset({"verdict": ratings.copy(data=codes.reshape(raw.shape))}, coords={CLASS: [*named, BOTTOM]})
+    return xr.Dataset(
+        {"verdict": ratings.copy(data=codes.reshape(raw.shape))},
+        coords={CLASS: [*named, BOTTOM]},
+        attrs={"classes_declared": json.dumps(classes is not None)},
+    )
 
 
 def _distinct(raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -163,8 +173,9 @@ def arrange(
         codes = np.where(codes == bottom, CODE_MISSING, codes)
     if bottom < len(classes) and not (codes == bottom).any():
         classes = classes[:-1]
+    ranked = bool(attribute(cube, "classes_declared", True)) or all(map(is_number, classes[:bottom]))
     return Arranged(
-        codes, tuple(classes), laid.by, laid.items, laid.inner, laid.rest, laid.strata, n_invalid, n_missing
+        codes, tuple(classes), laid.by, laid.items, laid.inner, laid.rest, laid.strata, n_invalid, n_missing, ranked
     )
 
 

@@ -109,7 +109,7 @@ def repeat_agreement(
     laid = arrange(cube, inner=[facet, repeat], by=by, invalid=invalid)
     if len(laid.inner[0]) < 2:
         raise CubeError(f"one level of {facet!r}", place="facet", remedy="agreement across needs at least two")
-    weight = 1 - disagreement(weights, laid.classes, scores=scores)
+    weight = 1 - disagreement(weights, laid.classes, scores=scores, ranked=laid.ranked)
     counts = unit_counts(laid.codes, len(laid.classes))  # (G, N, rest, K, C)
     n = counts.sum(-1)
     repeats = bool((n >= 2).any())

@@ -98,7 +98,7 @@ def similarity_stability(
     if len(prompts) < 3:
         raise CubeError(f"{len(prompts)} prompts", place=prompt, remedy="a correlation over pairs needs three or more")
     matrix = _matrix(similarity, prompts)
-    weight = 1 - disagreement(weights, laid.classes, scores=scores)
+    weight = 1 - disagreement(weights, laid.classes, scores=scores, ranked=laid.ranked)
     counts = unit_counts(codes, len(laid.classes))
     n = counts.sum(-1)
     kept = complete_items(laid, n, need=1, incomplete=incomplete, facet=prompt)
