@@ -188,8 +188,7 @@ def test_words_that_nobody_ranked_have_no_ordinal_agreement() -> None:
     digits = xr.DataArray([[1, 2], [3, 3], [2, 1]], dims=("item", "annotator"))
     for name in ("krippendorff", "cohen"):
         found, expected = (
-            agreement(data, raters="annotator", metric="ordinal", draws=0)[name].estimate
-            for data in (ranked, digits)
+            agreement(data, raters="annotator", metric="ordinal", draws=0)[name].estimate for data in (ranked, digits)
         )
         assert float(found) == float(expected)
 
