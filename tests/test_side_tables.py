@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from secondorder._labels._columns import as_numbers
 from secondorder._labels._plain import read_side_table
+from secondorder.cli._study_prompts import _of_table, _ratings
 from secondorder.errors import TableError
 from secondorder.studies import make_scores
 
@@ -34,6 +36,21 @@ def test_json_values_stay_as_they_stand(tmp_path: Path) -> None:
 def test_a_word_of_pandas_is_a_word(tmp_path: Path) -> None:
     frame = read_side_table(table(tmp_path, "id,role", "NA,None", "null,nan", name="side.csv"))
     assert frame["role"].to_dict() == {"NA": "None", "null": "nan"}
+
+
+def test_ratings_and_labels_do_not_depend_on_how_their_column_is_written(tmp_path: Path) -> None:
+    lines = ["prompt,ann,ben", "p,4,4.0", "q,,4", "r,3,3.0"]
+    found = _ratings(table(tmp_path, *lines, name="numbers.csv"))
+    assert found.values[[0, 2]].tolist() == [[4, 4], [3, 3]]
+    assert np.isnan(found.values[1, 0])
+    # One word, and all are words as they stand: a column of numbers with a gap does not become 4.0.
+    found = _ratings(table(tmp_path, *lines[:2], "q,,none", name="words.csv"))
+    assert found.values.tolist() == [["4", "4.0"], ["", "none"]]
+    prompts = table(tmp_path, "id,text,family", "p,1.50,1.0", "q,2e3,2.0", name="prompts.csv")
+    assert _of_table(str(prompts), None, "text", "family")[::2] == (
+        {"p": "1.50", "q": "2e3"},
+        {"p": "1.0", "q": "2.0"},
+    )
 
 
 @pytest.mark.parametrize("second", ['{"id": "b"}', '{"id": "b", "x": 1, "late": 2}', '{"id": "b", "x": [1]}', "{"])

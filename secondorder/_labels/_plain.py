@@ -44,7 +44,7 @@ def _texts(labels: Sequence[str], codes: Sequence[int]) -> list[str]:
     return [labels[code] for code in codes]
 
 
-def read_side_table(path: str | os.PathLike[str], *, index: str | None = None) -> pd.DataFrame:
+def read_side_table(path: str | os.PathLike[str], *, index: str | None = None, numbers: bool = True) -> pd.DataFrame:
     """A small table beside the data with all its columns; those of numbers alone are numbers.
 
     Parameters
@@ -53,6 +53,8 @@ def read_side_table(path: str | os.PathLike[str], *, index: str | None = None) -
         As for :func:`secondorder.read_table`.
     index : str, optional
         Column that becomes the index, as text. Default: the first.
+    numbers : bool
+        Without them every column stays text.
 
     Raises
     ------
@@ -66,5 +68,5 @@ def read_side_table(path: str | os.PathLike[str], *, index: str | None = None) -
     if frame[name].duplicated().any():
         twice = frame[name][frame[name].duplicated()].iloc[0]
         raise TableError(f"{name} {twice!r} stands twice", place=str(path), remedy="give one row each")
-    rest = {column: as_numbers(frame[column].tolist()) for column in frame.columns if column != name}
-    return pd.DataFrame(rest, index=pd.Index(frame[name], name=name))
+    frame = frame.set_index(name)
+    return frame.assign(**{str(column): as_numbers(frame[column].tolist()) for column in frame if numbers})

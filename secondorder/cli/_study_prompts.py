@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pairs_of, s
 from secondorder.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 Flag = Annotated[str | None, Parameter(group=STUDY)]
@@ -97,21 +99,24 @@ def _of_audit(source: str) -> _Prompts:
 def _of_table(source: str, prompt: str | None, text: str, family: str | None) -> _Prompts:
     from secondorder._labels._plain import read_side_table
 
-    frame = read_side_table(source, index=prompt)
+    frame = read_side_table(source, index=prompt, numbers=False)
     for name in (text, *([family] if family else [])):
         if name not in frame.columns:
             raise InputError(f"there is no column {name!r}", place=source, remedy=", ".join(map(str, frame.columns)))
-    texts = {str(name): str(value) for name, value in frame[text].items()}
-    return _Prompts(texts, [], None if family is None else {str(n): str(f) for n, f in frame[family].items()})
+    return _Prompts(_as_mapping(frame[text]), [], None if family is None else _as_mapping(frame[family]))
 
 
 def _controls(path: Path) -> dict[str, str]:
     from secondorder._labels._plain import read_side_table
 
-    frame = read_side_table(path)
+    frame = read_side_table(path, numbers=False)
     if frame.shape[1] < 1:
         raise InputError("it needs prompts and texts", place=str(path), remedy="give two columns")
-    return {str(name): str(value) for name, value in frame.iloc[:, 0].items()}
+    return _as_mapping(frame.iloc[:, 0])
+
+
+def _as_mapping(column: pd.Series[str]) -> dict[str, str]:
+    return {str(name): text for name, text in column.items()}
 
 
 def _ratings(path: Path) -> xr.DataArray:
@@ -120,9 +125,11 @@ def _ratings(path: Path) -> xr.DataArray:
 
     from secondorder._labels._plain import read_side_table
 
-    frame = read_side_table(path)
-    numbers = all(kind.kind in "iuf" for kind in frame.dtypes)
-    values: Any = frame.to_numpy(dtype=float) if numbers else frame.to_numpy().astype(str).astype(object)
+    frame = read_side_table(path, numbers=False)
+    values: Any = frame.to_numpy(dtype=object)
+    # Numbers where all raters give numbers: 4 and 4.0 are one rating.
+    with suppress(ValueError):
+        values = np.array([[float(cell) if cell else np.nan for cell in row] for row in values])
     names = np.array([str(name) for name in frame.index], dtype=object)
     raters = np.array([str(name) for name in frame.columns], dtype=object)
     return xr.DataArray(values, dims=("prompt", "rater"), coords={"prompt": names, "rater": raters})
