@@ -108,3 +108,12 @@ def test_designs_without_human_scores_have_no_direction_and_no_ensembles() -> No
     assert told(teams, "bias") == {"a design has no item with both scores"}
     whole = studies.factor_effects(panel(["s"] * 12), factors=["prompt"], to=(1, 2), permutations=0)
     assert told(whole, "best") == {"the other factors have fewer than two settings to rank"}
+
+
+def test_a_figure_that_shows_some_of_the_groups_says_so() -> None:
+    cube = panel(["s"] * 24).drop_vars("task").assign_coords(task=("item", list("abcdefghijkl") * 2))
+    for name, most in (("convergence", 6), ("budget", 3), ("designs", 4)):
+        (figure,) = STUDIES[name](cube).figures
+        assert figure.caption.endswith(f"The first {most} of 12 groups.")
+        (whole,) = STUDIES[name](panel(["s"] * 24)).figures
+        assert "The first" not in whole.caption

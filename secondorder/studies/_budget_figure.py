@@ -14,7 +14,9 @@ from secondorder.studies._layout import By, group_labels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_budgets"]
+__all__ = ["MOST_GROUPS", "draw_budgets"]
+
+MOST_GROUPS = 3  # rows of panels
 
 PANELS = {
     "accuracy": "accuracy",
@@ -27,10 +29,10 @@ PANELS = {
 
 
 def draw_budgets(found: xr.Dataset, by: By) -> Figure:
-    """One row of panels for each group (three at most); a panel for each measure that is there."""
+    """One row of panels for each group (some at most); a panel for each measure that is there."""
     from matplotlib.figure import Figure
 
-    groups = group_labels(by)[:3]
+    groups = group_labels(by)[:MOST_GROUPS]
     shown = [name for name in PANELS if bool(found["estimate"].sel(measure=name).notnull().any())]
     figure = Figure(figsize=(max(WIDTH, 2.5 * len(shown)), 2.6 * len(groups) + 0.4), layout="constrained")
     panels = figure.subplots(len(groups), max(len(shown), 1), squeeze=False, sharey="col")

@@ -15,8 +15,9 @@ from secondorder._labels._results import Table
 from secondorder._schema import JUDGE, PROMPT, REPEAT
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import check_draws, resampled_sums
-from secondorder.studies._budget_figure import draw_budgets
+from secondorder.studies._budget_figure import MOST_GROUPS, draw_budgets
 from secondorder.studies._disagreement import Array
+from secondorder.studies._figures import part_shown
 from secondorder.studies._layout import By, as_names
 from secondorder.studies._moments import Outcome, outcome_values, repeats_moments, subsets_moments
 from secondorder.studies._panel import gold_of, known_scores
@@ -192,7 +193,13 @@ def match_budget(
         _tables(found, grouping, values),
         _notes(laid, kept, rule, ties),
         kept_draws,
-        (Drawn("At equal calls", "Bars: percentile bands over items.", lambda: draw_budgets(found, laid.by)),),
+        (
+            Drawn(
+                "At equal calls",
+                "Bars: percentile bands over items." + part_shown(laid.by, MOST_GROUPS),
+                lambda: draw_budgets(found, laid.by),
+            ),
+        ),
     )
 
 

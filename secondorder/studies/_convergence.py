@@ -13,8 +13,9 @@ from secondorder._labels._results import Table
 from secondorder._schema import PROMPT
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_sums
-from secondorder.studies._convergence_figure import draw_convergence
+from secondorder.studies._convergence_figure import MOST_GROUPS, draw_convergence
 from secondorder.studies._disagreement import Array
+from secondorder.studies._figures import part_shown
 from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._panel import Panel, make_panel
 from secondorder.studies._parts import Value, quotient
@@ -170,7 +171,13 @@ def convergence(
         (consensus, _stop_table(found, by_, n_voters)),
         notes,
         held,
-        (Drawn("Events settled after so many votes", CAPTION, lambda: draw_convergence(found, by_)),),
+        (
+            Drawn(
+                "Events settled after so many votes",
+                CAPTION + part_shown(by_, MOST_GROUPS),
+                lambda: draw_convergence(found, by_),
+            ),
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from secondorder.studies._stopping import STOPS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_convergence"]
+__all__ = ["MOST_GROUPS", "draw_convergence"]
 
 MOST_GROUPS = 6
 

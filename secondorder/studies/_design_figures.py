@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_ensembles", "draw_impacts", "draw_levels", "draw_shares"]
+__all__ = ["MOST_GROUPS", "draw_ensembles", "draw_impacts", "draw_levels", "draw_shares"]
 
 MOST_GROUPS = 4
 

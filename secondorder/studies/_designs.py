@@ -11,10 +11,11 @@ from secondorder._labels._results import Table
 from secondorder.core import benjamini_hochberg
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._design_errors import error_columns, read_errors
-from secondorder.studies._design_figures import draw_levels
+from secondorder.studies._design_figures import MOST_GROUPS, draw_levels
 from secondorder.studies._design_grid import Grid, make_grid
 from secondorder.studies._design_tables import level_tables
 from secondorder.studies._disagreement import Array
+from secondorder.studies._figures import part_shown
 from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._paired_tests import signed_rank
 from secondorder.studies._parts import Value
@@ -143,7 +144,11 @@ def judge_designs(
         (*level_tables(grid, points, qvalue, without or {}), _design_table(grid, found, points, qvalue)),
         _notes(grid, to, scale),
         kept,
-        (Drawn("Error and bias by level", CAPTION, lambda: draw_levels(grid, points)),),
+        (
+            Drawn(
+                "Error and bias by level", CAPTION + part_shown(grid.by, MOST_GROUPS), lambda: draw_levels(grid, points)
+            ),
+        ),
     )
 
 

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "WIDTH", "draw_measures", "draw_ranks", "drawn_measures", "drawn_pairs", "drawn_ranks"]
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "WIDTH",
+    "draw_measures",
+    "draw_ranks",
+    "drawn_measures",
+    "drawn_pairs",
+    "drawn_ranks",
+    "part_shown",
+]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette without its yellow, which is too light on white."""
@@ -107,6 +117,12 @@ def drawn_measures(
     return Drawn(title, caption, lambda: draw_measures(data, labels, lines=lines))
 
 
+def part_shown(by: By, most: int) -> str:
+    """What a caption adds where a figure has no room for all groups; empty where it has."""
+    size = len(group_labels(by))
+    return f" The first {most} of {size} groups." if size > most else ""
+
+
 def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
     """Bump chart: rank of every system under each prompt; the systems that move most have colours."""
     from matplotlib.figure import Figure
@@ -164,9 +180,9 @@ def draw_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Figure:
 def drawn_ranks(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
     """The bump chart, drawn when it is asked for."""
     caption = "Rank of every system under each prompt; 1 is the highest mean score; tied systems share a rank."
-    if len(group_labels(by)) > MOST_PANELS:
-        caption += f" The first {MOST_PANELS} of {len(group_labels(by))} groups."
-    return Drawn("Rank trajectories", caption, lambda: draw_ranks(data, prompt=prompt, by=by))
+    return Drawn(
+        "Rank trajectories", caption + part_shown(by, MOST_PANELS), lambda: draw_ranks(data, prompt=prompt, by=by)
+    )
 
 
 def drawn_pairs(data: xr.Dataset, *, prompt: str, by: By) -> Drawn:
