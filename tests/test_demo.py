@@ -127,6 +127,12 @@ def test_it_prints_the_estimate_beside_the_truth(demo):
     assert [line.partition(":")[0] for line in demo.err.splitlines()] == ["acquire", "cube", "decompose", "report"]
 
 
+def test_readme_shows_what_the_demo_prints(demo):
+    readme = Path(__file__).resolve().parents[1] / "README.md"
+    (block,) = re.findall(r"```text\n(.*?)```", readme.read_text(encoding="utf-8"), re.S)
+    assert demo.out.startswith(block)
+
+
 def test_it_leaves_everything_and_every_answer_is_the_laws(demo):
     assert {path.name for path in demo.folder.iterdir()} >= ARTIFACTS | {"audit.toml", "items.jsonl", "laws.json"}
     assert verify_ledger(demo.folder / "ledger.sqlite") == []

@@ -166,13 +166,6 @@ def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert promised >= 2
 
 
-def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
-    command = [sys.executable, "-m", "secondorder", "demo", str(tmp_path / "demo")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.startswith(block)
-
-
 def test_shipped_table_is_what_its_script_writes(tmp_path: Path) -> None:
     script = ROOT / "docs" / "tutorials" / "make_helpdesk.py"
     fresh = tmp_path / "helpdesk.csv"

@@ -29,6 +29,7 @@ def test_write_report_takes_runs_files_cubes_and_results(once, tmp_path):
     assert len({texts[name] for name in ("run", "file", "cube")}) == 1
     assert "Components, debiased beside plug-in" in texts["result"]
     assert len(texts["result"]) < len(texts["run"])
+    assert "No call timed out." in " ".join(texts["run"].split())
     with pytest.raises(InputError, match="int"):
         so.write_report(3, tmp_path / "x.html")
     with pytest.raises(StorageError):
