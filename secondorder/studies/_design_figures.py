@@ -83,15 +83,18 @@ def draw_impacts(names: Sequence[str], values: Mapping[str, Array], nulls: Mappi
     return figure
 
 
-def draw_shares(names: Sequence[str], groups: Sequence[str], shares: Array) -> Figure:
-    """Variance shares of the components, one row of bars for each group."""
+def draw_shares(names: Sequence[str], groups: Sequence[str], shares: Array, lower: Array, upper: Array) -> Figure:
+    """Variance shares of the components (groups x components) with their bands, one row of bars for each group."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, 0.9 + 0.24 * len(names) * max(1, len(groups))), layout="constrained")
     axes = figure.subplots()
     for g, group in enumerate(groups):
         place = -(np.arange(float(len(names))) * (len(groups) + 0.6) + g)
-        axes.barh(place, shares[g], height=0.8, color=COLOURS[g % len(COLOURS)], label=plain(group) or None)
+        axes.barh(
+            place, np.nan_to_num(shares[g]), height=0.8, color=COLOURS[g % len(COLOURS)], label=plain(group) or None
+        )
+        axes.hlines(place, lower[g], upper[g], color="#222222", linewidth=1)
     centre = -(np.arange(float(len(names))) * (len(groups) + 0.6) + (len(groups) - 1) / 2)
     axes.set_yticks(centre, [plain(name) for name in names])
     axes.axvline(0, color="#999999", linewidth=0.7)
@@ -99,7 +102,7 @@ def draw_shares(names: Sequence[str], groups: Sequence[str], shares: Array) -> F
     _plain(axes)
     axes.tick_params(axis="y", length=0, labelsize=8)
     if len(groups) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        figure.legend(loc="outside lower center", ncols=min(4, len(groups)), frameon=False, fontsize=8)
     return figure
 
 

@@ -140,11 +140,11 @@ def dominant_source(
         (
             Drawn(
                 "Sources of variance",
-                "Shares of the variance of an item's scores over designs.",
+                "Shares of the variance of an item's scores over designs; lines: percentile bands over items.",
                 lambda: draw_shares(
                     [_label(components[c].name, c == last, bool(repeated.all())) for c in shown],
                     groups,
-                    numbers[0, :, shown, 1].T,
+                    *_shares(found, grouping, shown),
                 ),
             ),
         ),
@@ -189,6 +189,16 @@ def _wide(
     wanted = [one for one in components if one.name not in ("call", "total")]
     found = iter(plugin_from(law, design, wanted, SQUARED))
     return np.array([float(next(found)) if one.name not in ("call", "total") else np.nan for one in components])
+
+
+def _shares(found: xr.Dataset, by: By, shown: Sequence[int]) -> list[Array]:
+    """Shares with the ends of their bands, (groups, components) each."""
+    here = found.sel(measure="share").isel(component=list(shown))
+    dims = [name for name, _ in by]
+    return [
+        here[name].transpose(*dims).to_numpy().astype(float).reshape(-1, len(shown))
+        for name in ("estimate", "lower", "upper")
+    ]
 
 
 def _label(name: str, last: bool, repeated: bool) -> str:

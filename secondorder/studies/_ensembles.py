@@ -255,10 +255,13 @@ def _table(grid: Grid, by: By, found: xr.Dataset, single: Array) -> Table:
 
 
 def _notes(members: Sequence[_Members], most: int) -> tuple[str, ...]:
-    notes = ["Fixed: members share the levels of all other factors; free: these are arbitrary."]
+    notes = [
+        "Fixed: members share the levels of all other factors; free: these are arbitrary.",
+        "No bands: a mean of |bias| grows with the noise that resampled items add.",
+    ]
     if any(not len(one.designs) for one in members):
         notes.append("A factor makes ensembles of at most as many judges as it has levels.")
     drawn = sum(not one.complete for one in members)
     if drawn:
-        notes.append(f"In {drawn} rows {most} ensembles were drawn at random; elsewhere all there are.")
+        notes.append(f"In {drawn} rows {most} ensembles were drawn at random (MCSE: the error of that), else all are in.")
     return tuple(notes)
