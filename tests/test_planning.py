@@ -259,7 +259,7 @@ def test_a_negative_variance_has_no_root() -> None:
 @pytest.mark.parametrize("kind", ["fixed", "random"])
 def test_what_is_below_zero_does_not_hang_on_the_unit_of_scores(scale: float, kind: str) -> None:
     # Items of one law: the estimated variance between them falls below zero about as often as not.
-    law = xr.concat([population(1)] * 6, "item").assign_coords(item=list("abcdef"))
+    law = xr.concat([population(1)] * 30, "item").assign_coords(item=[str(k) for k in range(30)])
     cube = cube_of(law, 4, 2)
     facets = [Facet("prompt", kind), Facet("order")]
     first, again = (budget(cube, facets=facets, kernel=factor * NOMINAL) for factor in (1.0, scale))
@@ -268,7 +268,7 @@ def test_what_is_below_zero_does_not_hang_on_the_unit_of_scores(scale: float, ki
 
 
 def test_forms(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cube = cube_of(population(12), 4, 7)
+    cube = cube_of(population(30), 4, 7)
     so.save_cube(cube, tmp_path / "pilot.nc")
     with pytest.raises(SystemExit) as stop:
         main(["budget", str(tmp_path / "pilot.nc"), "--calls", "4000", "--se", "prompt=0.01", "--power",
