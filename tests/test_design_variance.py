@@ -130,6 +130,8 @@ def test_ensembles_equal_every_team_by_hand() -> None:
     two = ensembles(data, factors=FACTORS, vary=["scale"], sizes=[2, 3])
     assert [row[2] for row in two.tables[0].rows] == [1, 2, 2]
     assert "as many judges as it has levels" in str(two)
+    with pytest.raises(InputError, match="most"):
+        ensembles(data, factors=FACTORS, most=1)
     with pytest.raises(InputError, match="whole numbers from 2"):
         ensembles(data, factors=FACTORS, sizes=[1])
     with pytest.raises(InputError, match="no factor 'effort'"):

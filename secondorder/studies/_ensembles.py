@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from secondorder._labels._results import Table
+from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
 from secondorder.studies._design_errors import error_columns, read_errors
 from secondorder.studies._design_figures import draw_ensembles
@@ -80,7 +81,7 @@ def ensembles(
     Raises
     ------
     CubeError, InputError
-        As :func:`judge_designs`; when a size is below 2.
+        As :func:`judge_designs`; when a size or `most` is below 2.
 
     Notes
     -----
@@ -99,6 +100,7 @@ def ensembles(
     """
     if not sizes or min(sizes) < 2:
         raise InputError(f"sizes={list(sizes)}", place="sizes", remedy="give whole numbers from 2")
+    whole(most, "most", least=2, most=MOST_DRAWS)
     grid = make_grid(
         data,
         factors=factors,
@@ -263,5 +265,7 @@ def _notes(members: Sequence[_Members], most: int) -> tuple[str, ...]:
         notes.append("A factor makes ensembles of at most as many judges as it has levels.")
     drawn = sum(not one.complete for one in members)
     if drawn:
-        notes.append(f"In {drawn} rows {most} ensembles were drawn at random (MCSE: the error of that), else all are in.")
+        notes.append(
+            f"In {drawn} rows {most} ensembles were drawn at random (MCSE: the error of that), else all are in."
+        )
     return tuple(notes)
