@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from secondorder import studies
+from secondorder.errors import InputError
 from secondorder.studies import StudyResult
 
 
@@ -117,3 +119,12 @@ def test_a_figure_that_shows_some_of_the_groups_says_so() -> None:
         assert figure.caption.endswith(f"The first {most} of 12 groups.")
         (whole,) = STUDIES[name](panel(["s"] * 24)).figures
         assert "The first" not in whole.caption
+
+
+@pytest.mark.parametrize("wrong", [{"level": 1}, {"level": "high"}, {"draws": -1}, {"seed": -1}, {"seed": 1.5}])
+def test_levels_draws_and_seeds_are_checked_before_any_work(wrong: dict[str, Any]) -> None:
+    cube = panel(["s"] * 12)
+    (name,) = wrong
+    for study in (studies.agreement, studies.aggregate, studies.convergence, studies.prompt_winners):
+        with pytest.raises(InputError, match=name):
+            study(cube, **wrong)

@@ -109,7 +109,7 @@ def aggregate(
     >>> found["accuracy"].estimate.to_numpy().tolist()
     [0.75, 1.0]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     check_ties(ties)
     kinds = as_names(correlations)
     measures = [*SHARES, *kinds]

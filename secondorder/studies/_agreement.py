@@ -97,7 +97,7 @@ def agreement(
     >>> {name: round(float(found[name].estimate), 4) for name in ("cohen", "krippendorff", "gwet")}
     {'cohen': 0.5455, 'krippendorff': 0.5714, 'gwet': 0.6552}
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     names = as_names(coefficients)
     if not names:
         raise InputError("no coefficient", place="coefficients", remedy=f"some of {', '.join(COEFFICIENTS)}")

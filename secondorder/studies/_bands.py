@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,12 @@ class Band(NamedTuple):
     reason: str = ""
 
 
-def check_draws(*, level: float, draws: int) -> None:
-    """Refuse a level outside (0, 1), and numbers of draws that are negative or without end."""
-    if not 0 < level < 1:
-        raise InputError(f"level={level:g}", place="level", remedy="give a number between 0 and 1, such as 0.95")
+def check_draws(*, level: Any, draws: Any, seed: Any) -> None:
+    """Refuse a level outside (0, 1), numbers of draws that are negative or without end, and what is no seed."""
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"level={level}", place="level", remedy="give a number between 0 and 1, such as 0.95")
     whole(draws, "draws", most=MOST_DRAWS, remedy="give 0 (no bands) or more")
+    whole(seed, "seed")
 
 
 def alone(n_items: int, strata: NDArray[np.int64] | None) -> NDArray[np.bool_]:

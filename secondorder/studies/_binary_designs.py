@@ -106,7 +106,7 @@ def binary_designs(
     >>> found["accuracy"].estimate.to_numpy().tolist(), found["leniency"].estimate.sel(model="a").to_numpy().tolist()
     ([[0.75, 1.0], [0.5, 0.25]], [1.0, 1.0])
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     whole(permutations, "permutations", most=MOST_DRAWS)
     grid = make_binary_grid(data, factors=factors, accept=accept, gold=gold, by=by, incomplete=incomplete)
     choices = _choices(grid, reference or {})

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table
 from secondorder._schema import JUDGE, PROMPT, REPEAT
+from secondorder._statistics._checked import whole
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._budget_figure import MOST_GROUPS, draw_budgets
@@ -143,12 +144,14 @@ def match_budget(
     >>> str(found["stability_fresh"].reason.sel(calls=2, source="prompts").item())
     'two sets without a common level need 4 prompts, there are 2'
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     check_ties(ties)
     if rule not in RULES:
         raise InputError(f"rule={rule!r}", place="rule", remedy=f"say one of {', '.join(RULES)}")
-    if not calls or min(calls) < 1:
-        raise InputError(f"calls={list(calls)}", place="calls", remedy="give whole numbers from 1")
+    for m in calls:
+        whole(m, "calls", least=1, remedy="give whole numbers from 1")
+    if not calls or len(set(calls)) < len(calls):
+        raise InputError(f"calls={list(calls)}", place="calls", remedy="give whole numbers from 1, each once")
     cube = check_cube(data)
     free = [name for name in cube["verdict"].dims if name not in as_names(by)]
     there = [name if name in free else () for name in (judge, prompt, repeat)]

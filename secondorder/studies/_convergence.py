@@ -124,7 +124,7 @@ def convergence(
     >>> [float(found[name].estimate) for name in ("majority_stop_3", "majority_never", "majority_calls")]
     [0.25, 0.25, 4.25]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     if order not in ("declared", "any"):
         raise InputError(f"order={order!r}", place="order", remedy="say 'declared' or 'any'")
     panel = make_panel(data, voters=voters, default=default, by=by, gold="", scores=None, invalid=invalid)

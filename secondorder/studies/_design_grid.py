@@ -108,6 +108,7 @@ def make_grid(
         raise InputError("no factor", place="factors", remedy="name the dimensions that the designs are crossed of")
     if incomplete not in ("common", "available"):
         raise InputError(f"incomplete={incomplete!r}", place="incomplete", remedy="say 'common' or 'available'")
+    check_bounds(to, "to")
     cube, invalid = scored(data, scores=scores, valid=None)
     cube = cube.assign(invalid=(cube["score"].dims, invalid.astype(float)))
     if isinstance(scales, tuple):
@@ -151,7 +152,6 @@ def make_grid(
 
 def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bounds], to: Bounds) -> xr.Dataset:
     """Map every level of the scale factor, or all scores, to the common scale; what lies outside is invalid."""
-    check_bounds(to, "to")
     array = cube["score"]
     if name is not None and name not in array.dims:
         raise CubeError(f"{name!r} is no dimension of the scores", place="scale", remedy="name the factor of scales")

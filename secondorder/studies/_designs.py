@@ -98,7 +98,7 @@ def judge_designs(
     >>> found["bias"].estimate.sel(model="kind").round(3).to_numpy().tolist()
     [0.275, 1.5]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     grid = make_grid(
         data,
         factors=factors,

@@ -38,16 +38,15 @@ def class_scores(classes: Sequence[str], scores: Any = None) -> Array:
     """
     found = []
     for label in classes:
-        if scores is not None and label in scores:
-            found.append(float(scores[label]))
-        elif label == BOTTOM:
+        given = label if scores is None else scores.get(label, label)
+        if label == BOTTOM and given == BOTTOM:
             found.append(np.nan)
         else:
             try:
-                found.append(float(label))
-            except ValueError:
+                found.append(float(given))
+            except (TypeError, ValueError):
                 raise KernelError(
-                    f"class {label!r} has no score",
+                    f"class {label!r} has no score" if given == label else f"{given!r} of class {label!r} is no number",
                     place="scores",
                     remedy="score every class (scores={class: number}), or choose nominal",
                 ) from None

@@ -82,7 +82,7 @@ def dominant_source(
     >>> found["share"].estimate.sel(component=["model", "detail"]).round(1).to_numpy().tolist()
     [0.9, 0.0]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     grid = make_grid(data, factors=factors, human=None, scale=scale, scales=scales, to=to, by=by, scores=scores)
     sizes = [len(levels) for _, levels in grid.factors]
     several = [f for f, size in enumerate(sizes) if size > 1]

@@ -96,6 +96,7 @@ def factor_effects(
     ([2.0, 0.25], [1.0, 0.0])
     """
     whole(permutations, "permutations", most=MOST_DRAWS)
+    whole(seed, "seed")
     grid = make_grid(
         data,
         factors=factors,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from secondorder._labels._results import Table
 from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
+from secondorder.studies._bands import check_draws
 from secondorder.studies._design_figures import draw_impacts
 from secondorder.studies._disagreement import Array
 from secondorder.studies._parts import Value
@@ -86,8 +87,7 @@ def feature_effects(
     """
     y, table, families = _checked(outcomes, features, family)
     whole(permutations, "permutations", least=1, most=MOST_DRAWS)
-    if not 0 < level < 1:
-        raise InputError(f"level={level:g}", place="level", remedy="give a number between 0 and 1, such as 0.95")
+    check_draws(level=level, draws=0, seed=seed)
     orders = _orders(families, permutations, seed)
     names = list(table)
     effects = [_effect(y, table[name], families, orders) for name in names]

@@ -140,7 +140,7 @@ def evaluate_gate(
     >>> [round(float(found[name].estimate), 2) for name in ("recovered_alone", "recovered", "calls")]
     [0.92, 0.98, 1.59]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     check_ties(ties)
     cases = make_cases(
         data,

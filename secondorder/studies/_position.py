@@ -97,7 +97,7 @@ def position_bias(
     >>> float(found["preference"].estimate.round(4)), float(found["primacy"].estimate.round(4))
     (0.6667, 0.6667)
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     cube = check_cube(data)
     repeated = repeat in cube["verdict"].dims
     laid = arrange(cube, inner=[order, repeat] if repeated else [order], by=by)

@@ -104,7 +104,7 @@ def repeat_agreement(
     >>> round(float(found["within"].estimate), 4), round(float(found["noise_share"].estimate), 4)
     (0.7778, 1.0)
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     cube = check_cube(data)
     laid = arrange(cube, inner=[facet, repeat], by=by, invalid=invalid)
     if len(laid.inner[0]) < 2:

@@ -121,7 +121,7 @@ def rank_reversals(
     >>> float(found["reversals"].estimate), found.data["rank"].to_numpy().tolist()
     (1.0, [[1.0, 2.0], [2.0, 1.0]])
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     whole(splits, "splits", least=1, most=MOST_DRAWS)
     rows = score_rows(data, prompt=prompt, by=by, system=system, match=match, scores=scores, valid=valid, repeat=repeat)
     if len(rows.systems) < 2 or len(rows.prompts) < 2:

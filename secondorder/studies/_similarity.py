@@ -89,7 +89,7 @@ def similarity_stability(
     >>> round(float(found["pearson"].estimate), 3), round(float(found["pearson"].pvalue), 3)
     (0.961, 0.333)
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     cube = check_cube(data)
     repeated = repeat in cube["verdict"].dims
     laid = arrange(cube, inner=[prompt, repeat] if repeated else [prompt], by=by, invalid=invalid)

@@ -75,7 +75,7 @@ def verbosity_bias(
     >>> round(float(found["slope"].estimate), 4), round(float(found["at_equal"].estimate), 4)
     (0.02, 0.5)
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     cube, invalid = scored(data, scores=scores, valid=valid)
     inner = [(repeat,) if repeat in cube["score"].dims else ()]
     laid = lay_out(cube, "score", inner=inner, by=by, fill=np.nan)

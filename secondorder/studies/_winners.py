@@ -98,7 +98,7 @@ def prompt_winners(
     >>> found["pearson"].estimate.round(3).to_numpy().tolist()
     [1.0, 0.659]
     """
-    check_draws(level=level, draws=draws)
+    check_draws(level=level, draws=draws, seed=seed)
     names = tuple(CORRELATIONS) if correlations is None else as_names(correlations)
     if not names or set(names) - set(CORRELATIONS):
         raise InputError(f"correlations {list(names)}", place="correlations", remedy=f"some of {list(CORRELATIONS)}")
