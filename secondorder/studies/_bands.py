@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +43,7 @@ class Band(NamedTuple):
 
 def check_draws(*, level: Any, draws: Any, seed: Any) -> None:
     """Refuse a level outside (0, 1), numbers of draws that are negative or without end, and what is no seed."""
-    if not isinstance(level, Real) or not 0 < level < 1:
+    if not isinstance(level, float | int) or not 0 < level < 1:
         raise InputError(f"level={level}", place="level", remedy="give a number between 0 and 1, such as 0.95")
     whole(draws, "draws", most=MOST_DRAWS, remedy="give 0 (no bands) or more")
     whole(seed, "seed")
