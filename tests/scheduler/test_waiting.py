@@ -37,6 +37,14 @@ def test_no_minute_holds_more_than_its_share_and_one_seconds_burst(per_minute, g
         assert sum(sends[first] <= at < sends[first] + 60.0 for at in sends) <= most
 
 
+def test_after_a_pause_one_seconds_share_goes_at_once():
+    pace = Pace(600.0)  # ten a second
+    pace.reserve(0.0)
+    assert [round(pace.reserve(100.0), 9) for _ in range(12)] == [0.0] * 10 + [0.1, 0.2]
+    slow = Pace(30.0)
+    assert [slow.reserve(100.0) for _ in range(3)] == [0.0, 2.0, 4.0]
+
+
 def test_an_unlimited_pace_waits_only_when_told_to():
     pace = Pace(None)
     assert pace.reserve(5.0) == 0.0
@@ -55,6 +63,7 @@ def test_an_unlimited_pace_waits_only_when_told_to():
         ({"Retry-After": "inf"}, None),
         ({"Retry-After": "later"}, None),
         ({"Retry-After": formatdate(1_000_030, usegmt=True)}, 30.0),
+        ({"Retry-After": "Mon, 12 Jan 1970 15:47:10 +0200"}, 30.0),
         ({"Retry-After": formatdate(999_000, usegmt=True)}, 0.0),
         ({"Retry-After": formatdate(2_000_030, usegmt=True), "Date": formatdate(2_000_000, usegmt=True)}, 30.0),
         ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
