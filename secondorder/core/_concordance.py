@@ -3,6 +3,9 @@
 Given the vectors ``v_r`` of a cell, its sampled verdicts are independent draws from them, so the counts are
 Poisson-multinomial: multinomial where the vectors are equal. Where the count vectors are few their law is summed
 exactly, otherwise drawn.
+
+Unlisted mass may be of any class. Cell by cell, and for all calls together, it is shared out as agrees best with the
+counts; the test is of the law that this makes.
 """
 
 from __future__ import annotations
@@ -61,8 +64,8 @@ def concordance(
     codes : array of int, shape (F, R)
         Class that was sampled; -1 where there is none.
     unlisted : array, shape (F, R), optional
-        Mass of ⊥ that no listed token accounts for. It counts for the class that was sampled, the reading that favours
-        agreement most: what is not known is no contradiction.
+        Mass of ⊥ that no listed token accounts for. It is shared out over the classes as agrees best with the counts,
+        in the same shares for all calls of a test: what is not known is no contradiction.
     seed : int
         For p values that are drawn.
 
@@ -76,12 +79,10 @@ def concordance(
     vectors = np.array(verdicts, dtype=np.float64)
     drawn = np.asarray(codes, dtype=np.int64)
     known = (drawn >= 0) & ~np.isnan(vectors).any(-1)
+    free = np.zeros(drawn.shape)
     if unlisted is not None:
-        moved = np.where(known, np.nan_to_num(np.asarray(unlisted, dtype=np.float64)), 0.0)
-        moved = np.minimum(moved, np.nan_to_num(vectors[..., -1]))
-        vectors[..., -1] -= moved
-        place = np.where(known, drawn, 0)[..., None]
-        np.put_along_axis(vectors, place, np.take_along_axis(vectors, place, -1) + moved[..., None], -1)
+        free = np.minimum(np.nan_to_num(np.asarray(unlisted, dtype=np.float64)), np.nan_to_num(vectors[..., -1]))
+        vectors[..., -1] -= free
     rng = np.random.default_rng(seed)
     g, pvalue = np.full(len(drawn), np.nan), np.full(len(drawn), np.nan)
     sizes = known.sum(1)
@@ -89,16 +90,38 @@ def concordance(
         cells = np.flatnonzero(sizes == size)
         laws = vectors[cells][known[cells]].reshape(len(cells), size, -1)
         said = drawn[cells][known[cells]].reshape(len(cells), size)
-        g[cells], pvalue[cells] = _cells(laws, said, rng)
-    flat, said = vectors[known], drawn[known]
-    sampled = np.bincount(said, minlength=vectors.shape[-1]).astype(np.float64)
+        counts = _counts(said, vectors.shape[-1])
+        laws = _completed(laws, free[cells][known[cells]].reshape(len(cells), size), counts)
+        g[cells], pvalue[cells] = _cells(laws, counts, rng)
+    sampled = _counts(drawn[known], vectors.shape[-1])
+    flat = _completed(vectors[known], free[known], sampled)
     total_g, total_pvalue = _total(flat, sampled, rng)
     return Concordance(sampled, flat.sum(0), g, pvalue, holm(pvalue), total_g, total_pvalue)
 
 
+def _counts(said: Codes, n_classes: int) -> Floats:
+    return np.stack([(said == code).sum(-1) for code in range(n_classes)], -1).astype(np.float64)
+
+
+def _completed(laws: Floats, free: Floats, counts: Floats) -> Floats:
+    """Laws ``(..., n, C)`` with their `free` mass in the shares that make G of the counts ``(..., C)`` smallest.
+
+    G is smallest where every class that gets a share has the same ratio of counts to expectation, and no other class
+    a larger one: the largest of the ratios that the classes have together, taken in falling order of their own.
+    """
+    listed, whole = laws.sum(-2), free.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        order = np.argsort(-np.where(counts > 0, counts / listed, 0.0), axis=-1, kind="stable")
+        along = [np.cumsum(np.take_along_axis(values, order, -1), -1) for values in (counts, listed)]
+        ratio = (along[0] / (along[1] + whole)).max(-1, keepdims=True)
+        shares = np.maximum(counts / ratio - listed, 0.0)
+        shares = np.where(whole > 0, shares / shares.sum(-1, keepdims=True), 0.0)
+    return np.asarray(laws + free[..., None] * shares[..., None, :])
+
+
 def _statistic(counts: Floats, expected: Floats) -> Floats:
     """``2 Σ y log(y / E)`` over the last axis; infinite where a class was seen that cannot be."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         terms = np.where(counts > 0, counts * np.log(counts / expected), 0.0)
     return np.asarray(2.0 * terms.sum(-1))
 
@@ -109,10 +132,9 @@ def _tail(statistic: Floats, observed: Floats) -> NDArray[np.bool_]:
         return np.asarray(statistic >= observed - TIE * np.maximum(1.0, np.abs(observed)))
 
 
-def _cells(laws: Floats, said: Codes, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Statistic and p value of cells ``(F, n, C)`` with equally many calls."""
+def _cells(laws: Floats, counts: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Statistic and p value of the counts ``(F, C)`` of cells ``(F, n, C)`` with equally many calls."""
     n_cells, size, n_classes = laws.shape
-    counts = np.stack([(said == code).sum(-1) for code in range(n_classes)], -1).astype(np.float64)
     expected = laws.sum(1)
     observed = _statistic(counts, expected)
     pvalue = np.empty(n_cells)
