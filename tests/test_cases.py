@@ -67,8 +67,8 @@ CASES: dict[int, tuple[str, ...]] = {
     18: ("test_cases.py::test_case_18_a_malformed_verdict_is_no_tie",),
     19: ("test_cases.py::test_case_19_reasoning_that_used_up_the_tokens_is_truncated",),
     20: (
-        "test_soft.py::test_case_20_the_token_is_that_of_the_verdict_and_not_the_first_equal_one",
-        "test_soft.py::test_case_20_no_verdict_token_among_the_listed_ones_is_undefined_and_no_hard_verdict",
+        "soft/test_audits.py::test_case_20_the_token_is_that_of_the_verdict_and_not_the_first_equal_one",
+        "soft/test_audits.py::test_case_20_no_verdict_token_among_the_listed_ones_is_undefined_and_no_hard_verdict",
     ),
     21: (
         "test_cube.py::test_case_21_a_lost_order_neither_erases_the_other_nor_vanishes",
