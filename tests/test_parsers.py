@@ -91,6 +91,17 @@ def test_a_word_is_not_its_part():
     assert said(read, "It is INCORRECT to call this CORRECT") == "ambiguous"
 
 
+def test_a_label_that_begins_another_is_told_from_it():
+    read = reader(labels={"A": "good", "A+": "best"}, classes=["good", "best"])
+    assert [said(read, text) for text in ("A+", "Answer: A+", "A", "A+ or A", "A+, yes: A+")] == [
+        "best",
+        "best",
+        "good",
+        "ambiguous",
+        "unparsed",
+    ]
+
+
 def test_case_matters_only_where_it_tells_labels_apart():
     read = reader(labels={"a": "x", "A": "y"}, classes=["x", "y"])
     assert [said(read, text) for text in ("a", "A")] == ["x", "y"]
