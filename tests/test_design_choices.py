@@ -70,6 +70,7 @@ def test_errors_of_every_design_equal_other_programs() -> None:
     qvalue = found.data["qvalue"].transpose("detail", "scale", "model").to_numpy().ravel()
     np.testing.assert_allclose(qvalue, ss.false_discovery_control(pvalues), atol=1e-12)
     one = found["bias"].sel(detail="base", scale="1-7", model="m1")
+    # 200 draws: the bootstrap's error is known to 5 %; beyond four of them with probability 6e-5.
     assert float(one.se) == pytest.approx(np.std(data["score"].to_numpy()[0, 0, 0] - human) / np.sqrt(60), rel=0.2)
     assert float(one.lower) < float(one.estimate) < float(one.upper)
 
@@ -98,6 +99,18 @@ def test_paired_tests() -> None:
     mapped = map_scale([0.1, 0.2, 0.35, 0.4, 0.6, 0.7, 0.8, 0.9], (0, 1))
     assert (mapped != human).any()
     assert signed_rank(mapped - human) == (0.0, 1.0)
+    # Five differences of one size have 32 patterns of signs: no p below 2/32, whatever a normal law says.
+    assert signed_rank(np.ones(5)).pvalue == 2 / 32
+    rng = np.random.default_rng(6)
+    for size in (1, 4, 9):
+        few = rng.integers(1, 4, size) * rng.choice([-1.0, 1.0], size)
+        ranks = ss.rankdata(np.abs(few))
+        sums = [float(ranks @ np.array(signs)) for signs in product((-1, 1), repeat=size)]
+        observed = abs(float(ranks @ np.sign(few)))
+        expected = np.mean([abs(one) >= observed - 1e-9 for one in sums])
+        assert signed_rank(few).pvalue == pytest.approx(expected, abs=1e-12)
+    untied = rng.permutation(np.arange(1.0, 31)) * rng.choice([-1, 1], 30)
+    assert signed_rank(untied).pvalue == pytest.approx(ss.wilcoxon(untied, method="exact").pvalue, rel=1e-9)
     gap = np.random.default_rng(0).integers(-3, 4, 80).astype(float)
     assert signed_rank(gap).pvalue == pytest.approx(ss.wilcoxon(gap, method="asymptotic").pvalue, abs=1e-12)
 
