@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secondorder.studies._disagreement import Array
 from secondorder.studies._rank_biserial import rank_biserial
 
 __all__ = ["Signed", "mcnemar", "signed_rank"]
+
+
+MOST_EXACT = 50
 
 
 class Signed(NamedTuple):
@@ -23,14 +27,14 @@ def signed_rank(differences: Array) -> Signed:
     """Wilcoxon's test of paired differences, zeros dropped; (0, 1) where every difference is zero, NaN without pairs.
 
     Differences count to nine decimals: a score mapped from another scale differs from an equal one by rounding alone,
-    which is a zero, and two equal differences are tied.
+    which is a zero, and two equal differences are tied. Up to 50 differences the p-value is exact, ties or not.
 
     Examples
     --------
     >>> signed_rank(np.array([1.0, 2.0, -3.0, 4.0, 5.0, 6.0, 0.0]))
     Signed(correlation=0.7142857142857143, pvalue=0.15625)
     """
-    from scipy.stats import wilcoxon
+    from scipy.stats import rankdata, wilcoxon
 
     kept = np.round(differences[~np.isnan(differences)], 9)
     if not len(kept):
@@ -38,10 +42,23 @@ def signed_rank(differences: Array) -> Signed:
     moved = kept[kept != 0]
     if not len(moved):
         return Signed(0.0, 1.0)
-    # Exact where nothing is tied and there are few; scipy's own rule asks for the same.
-    few = len(moved) <= 50 and len(np.unique(np.abs(moved))) == len(moved)
-    found = wilcoxon(moved, method="exact" if few else "asymptotic")
-    return Signed(rank_biserial(moved, zeros="drop").estimate, float(found.pvalue))
+    correlation = rank_biserial(moved, zeros="drop").estimate
+    if len(moved) > MOST_EXACT:
+        return Signed(correlation, float(wilcoxon(moved, method="asymptotic").pvalue))
+    twice = np.rint(2 * rankdata(np.abs(moved))).astype(np.int64)  # tied ranks are halves
+    return Signed(correlation, _exact(twice, int(twice[moved > 0].sum())))
+
+
+def _exact(ranks: NDArray[np.int64], above: int) -> float:
+    """Two-sided p-value of the sum of the positive ranks over all signs, ties included.
+
+    With few differences, all of one size, the normal approximation finds what no sign pattern can show.
+    """
+    law = np.ones(1)
+    for rank in ranks.tolist():
+        padded = np.concatenate([law, np.zeros(rank)])
+        law = (padded + np.roll(padded, rank)) / 2
+    return float(min(1.0, 2 * min(law[: above + 1].sum(), law[above:].sum())))
 
 
 def mcnemar(gained: int, lost: int) -> float:
