@@ -48,6 +48,9 @@ def test_every_vote_of_four_is_decided_as_by_hand(rule: str, ties: str) -> None:
     for votes, code in zip(every, found.codes.tolist(), strict=True):
         allowed = {-1 if label is None else label for label in decide(votes, rule, ties)}
         assert code in allowed
+    nobody = vote([[-1, -1], [1, 1]], rule=rule, ties=ties)  # type: ignore[arg-type]
+    assert nobody.codes.tolist() == [-1, 1]
+    assert not nobody.tied.any()
 
 
 def test_mean_median_and_missing_votes() -> None:
