@@ -86,6 +86,7 @@ SOFT_REASONS: Final = (
     "several_places",
     "several_tokens",
     "no_verdict_token",
+    "not_first",
 )
 """Why a completed call has no soft verdict: in a cube it is invalid and of no class, never its hard verdict."""
 

@@ -31,6 +31,7 @@ SOFT_REMEDIES = {
     "unaligned": "the listed tokens do not spell the answer: make the server list them as text",
     "several_places": "ask for the verdict once",
     "several_tokens": "choose labels that are one token each",
+    "not_first": 'hidden tokens are sampled first: write soft = { token = "verdict" }, or turn reasoning off',
     "no_verdict_token": 'is the first token the verdict? else write soft = { token = "verdict" }',
 }
 SAMPLE = 200

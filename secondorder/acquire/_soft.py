@@ -35,6 +35,9 @@ ROUNDING = 1e-3
 NOTHING = 1e-12
 """Unlisted mass that is the rounding of a sum."""
 
+CERTAIN = 0.99
+"""Probability from which what stands hidden before an answer is the same in all calls: the marks of an empty reason."""
+
 LEAST = -1e4
 """A log-probability below it is that of zero, however many digits it has."""
 
@@ -152,11 +155,14 @@ class _Answer(NamedTuple):
         if not self.text.strip():
             # The one token that ends the turn stands where the verdict would.
             return _Slot(b"", b"", self.entries[0], self.raw) if len(self.entries) == 1 else None
-        at = self.start
+        at, hidden = self.start, list[Any]()
         for entry, piece in zip(self.entries, self.spelled, strict=True):
             at += len(piece)
             if at > 0:
-                return _Slot(b"", b"", entry, self.raw)
+                # Behind hidden tokens that were sampled, it is the law after these, and not that of the cell.
+                same = math.fsum(map(_logprob, hidden)) >= math.log(CERTAIN)
+                return _Slot(b"", b"", entry, self.raw) if same else "not_first"
+            hidden.append(entry)
         return "unaligned"
 
     def only(self, places: list[tuple[int, int]]) -> _Slot | str:
@@ -207,6 +213,12 @@ def _spelling(entry: Any) -> bytes | None:
         except (TypeError, ValueError):
             return None
     return name.encode("utf-8", "replace") if isinstance(name, str) else None
+
+
+def _logprob(entry: Any) -> float:
+    """Of the token that was sampled; that of nothing where the server does not say."""
+    value = entry.get("logprob")
+    return float(max(value, LEAST)) if isinstance(value, int | float) and value <= ROUNDING else LEAST
 
 
 def _listed(entry: Any) -> list[tuple[bytes, float]] | str:

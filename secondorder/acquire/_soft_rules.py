@@ -35,6 +35,7 @@ NEUTRAL: dict[str, tuple[float, ...]] = {
 BENDING = (
     *("logit_bias", "grammar", "json_schema", "response_format", "structured_outputs", "min_tokens", "bad_words"),
     *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "allowed_token_ids", "top_n_sigma", "samplers"),
+    *("best_of", "use_beam_search", "ignore_eos", "logits_processors", "no_repeat_ngram_size", "tfs_z", "top_a"),
 )
 """Fields that bend the law, whatever their value."""
 
@@ -110,7 +111,7 @@ def _check_law(judge: JudgeSpec, place: str) -> None:
             )
     for key, values in NEUTRAL.items():
         written = f"{key} = {values[0]:.1f}" if isinstance(judge.body.get(key), float) else f"{key} = {values[0]}"
-        if key in judge.body and judge.body[key] not in values:
+        if key in judge.body and (isinstance(judge.body[key], bool) or judge.body[key] not in values):
             raise SpecError(
                 f"body sets {key} = {shown(judge.body[key])} with soft verdicts, and listed log-probabilities are "
                 "those before it",

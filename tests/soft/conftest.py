@@ -72,7 +72,7 @@ def answer(*tokens: str | tuple[str, list[dict[str, Any]]]) -> list[dict[str, An
     found = []
     for token in tokens:
         name, alternatives = token if isinstance(token, tuple) else (token, listed((token, 1.0)))
-        found.append({"token": name, "logprob": -0.1, "top_logprobs": alternatives})
+        found.append({"token": name, "logprob": 0.0, "top_logprobs": alternatives})
     return found
 
 

@@ -212,3 +212,23 @@ def test_the_request_asks_and_without_soft_its_bytes_are_as_before(tmp_path):
     assert asked == json.loads(planned["hard"].calls[0].request)
     assert planned["hard"].manifest["spec"]["judges"]["toy"]["soft"] is None
     assert planned["soft"].manifest["spec"]["judges"]["toy"]["soft"]["token"] == "verdict"
+
+
+def test_the_first_token_behind_a_sampled_hidden_reason_is_not_the_law_of_the_cell():
+    """The marks of an empty reason are the same in every call; a reason that could have been another is not."""
+    marks = [{"token": token, "logprob": -0.001} for token in ("<think>", "\n\n", "</think>", "\n\n")]
+    reason = {"token": "B is short", "logprob": -1.2}
+    end = answer(("A", HALVES))
+    law = rounded(read("A", end, FIRST))
+    assert rounded(read("A", [*marks, *end], FIRST)) == law
+    assert read("A", [*marks[:2], reason, *marks[2:], *end], FIRST) == SoftVerdict(reason="not_first")
+    assert read("A", [{"token": "<think>"}, *end], FIRST) == SoftVerdict(reason="not_first")
+    assert rounded(read("A", [*marks[:2], reason, *marks[2:], *end])) == law
+
+
+@pytest.mark.parametrize("field", ["temperature = true", "best_of = 3", "use_beam_search = true", "ignore_eos = true"])
+def test_what_bends_the_law_or_is_no_number_is_refused(field):
+    name = field.split(" ")[0]
+    change = ("temperature = 1.0", field if name == "temperature" else f"temperature = 1.0, {field}")
+    with pytest.raises(SpecError, match=name):
+        parse_spec(spec_text(change))
