@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder._labels._results import Table
 from secondorder._schema import BOTTOM
 from secondorder.errors import InputError
-from secondorder.studies._bands import check_draws, resampled_sums
+from secondorder.studies._bands import check_draws, resampled_blocks
 from secondorder.studies._coefficients import COEFFICIENTS, make_parts
 from secondorder.studies._disagreement import Array, alpha_metric, disagreement
 from secondorder.studies._figures import drawn_measures
@@ -166,10 +166,13 @@ def _draws(
     columns = {id(part.columns): part.columns for part in every}  # some coefficients read the same columns
     cuts = np.cumsum([one.shape[1] for one in columns.values()])[:-1]
     stacked = np.concatenate(list(columns.values()), axis=1)
-    pieces = np.split(resampled_sums(stacked, draws=draws, seed=seed, strata=strata), cuts, axis=1)
-    sums = dict(zip(columns, pieces, strict=True))
-    values = [combine(part, sums[id(part.columns)], among=pairs) for part, pairs in zip(every, among, strict=True)]
-    return np.stack(values).reshape(len(parts), len(parts[0]), draws)
+    held = [np.zeros((len(every), 0))]
+    for block in resampled_blocks(stacked, draws=draws, seed=seed, strata=strata):
+        sums = dict(zip(columns, np.split(block, cuts, axis=1), strict=True))
+        held.append(
+            np.stack([combine(part, sums[id(part.columns)], among=own) for part, own in zip(every, among, strict=True)])
+        )
+    return np.concatenate(held, axis=1).reshape(len(parts), len(parts[0]), draws)
 
 
 def _counts(laid: Arranged) -> dict[str, NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from secondorder._statistics._checked import MOST_DRAWS, whole
 from secondorder.errors import InputError
 from secondorder.studies._disagreement import Array
 
-__all__ = ["Band", "alone", "band", "check_draws", "item_draws", "resampled_sums"]
+__all__ = ["Band", "alone", "band", "check_draws", "item_draws", "resampled_blocks", "resampled_sums"]
 
 CHUNK = 4_000_000  # draw counts held at a time: 32 MB
 ALONE = "no draw has a value: one item is alone in its stratum, and nothing says how it varies"
@@ -63,16 +63,18 @@ def _strata_members(n_items: int, strata: NDArray[np.int64] | None) -> list[NDAr
     return [np.flatnonzero(strata == label) for label in np.unique(strata)]
 
 
-def item_draws(n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None) -> Iterator[Array]:
+def item_draws(
+    n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None, width: int = 0
+) -> Iterator[Array]:
     """How often each item is drawn, in blocks of draws: arrays of shape (block, items), `draws` rows in all.
 
     Items are drawn with replacement within strata, whose sizes are kept. The same seed, number of items and strata
     give the same draws, so that statistics of different judges on the same items are resampled jointly. What an item
-    adds to that is :func:`alone` in its stratum has no draws.
+    adds to that is :func:`alone` in its stratum has no draws. Blocks are small enough for `width` numbers per draw.
     """
     rng = np.random.default_rng(seed)
     members = _strata_members(n_items, strata)
-    block = max(1, min(draws, CHUNK // max(n_items, 1)))
+    block = max(1, min(draws, CHUNK // max(n_items, width, 1)))
     for start in range(0, draws, block):
         rows = min(block, draws - start)
         counts = np.empty((rows, n_items))
@@ -83,32 +85,45 @@ def item_draws(n_items: int, *, draws: int, seed: int, strata: NDArray[np.int64]
         yield counts
 
 
-def resampled_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None) -> Array:
-    """Sums of `columns` (items, S) over resampled items, shape (draws, S).
+def resampled_blocks(
+    columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None
+) -> Iterator[Array]:
+    """Sums of `columns` (items, S) over resampled items, in blocks of draws: arrays (block, S), `draws` rows in all.
 
     Items with equal columns are interchangeable, so where there are few different ones the draws are multinomial over
     these: the same distribution at a fraction of the cost. A sum to which an item adds that is :func:`alone` in its
     stratum is NaN in every draw.
     """
-    n_items = len(columns)
-    if not draws:
-        return np.zeros((0, columns.shape[1]))
+    n_items, width = columns.shape
     fixed = (columns[alone(n_items, strata)] != 0).any(0)
-    return np.where(fixed, np.nan, _drawn_sums(columns, draws=draws, seed=seed, strata=strata))
+    found = None if width > n_items else _patterns(columns, strata)  # looking for equal rows would cost more
+    if found is None:
+        for counts in item_draws(n_items, draws=draws, seed=seed, strata=strata, width=width):
+            yield np.where(fixed, np.nan, counts @ columns)
+        return
+    patterns, multiplicity = found
+    rng = np.random.default_rng(seed)
+    inside = _strata_members(len(patterns), patterns[:, 0].astype(np.int64))
+    block = max(1, min(draws, CHUNK // max(len(patterns), width)))
+    for start in range(0, draws, block):
+        counts = np.empty((min(block, draws - start), len(patterns)))
+        for members in inside:
+            size = multiplicity[members]
+            counts[:, members] = rng.multinomial(size.sum(), size / size.sum(), size=len(counts))
+        yield np.where(fixed, np.nan, counts @ patterns[:, 1:])
 
 
-def _drawn_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None) -> Array:
-    n_items = len(columns)
-    labels = np.zeros(n_items) if strata is None else strata.astype(float)
+def resampled_sums(columns: Array, *, draws: int, seed: int, strata: NDArray[np.int64] | None = None) -> Array:
+    """The same in one array, (draws, S)."""
+    blocks = resampled_blocks(columns, draws=draws, seed=seed, strata=strata)
+    return np.concatenate([np.zeros((0, columns.shape[1])), *blocks])
+
+
+def _patterns(columns: Array, strata: NDArray[np.int64] | None) -> tuple[Array, NDArray[np.int64]] | None:
+    """Different (stratum, columns) and how many items have each; None where they are not few."""
+    labels = np.zeros(len(columns)) if strata is None else strata.astype(float)
     patterns, multiplicity = _distinct(np.column_stack([labels, columns + 0.0]))  # + 0.0: no negative zeros
-    if 8 * len(patterns) <= n_items:
-        rng = np.random.default_rng(seed)
-        counts = np.empty((draws, len(patterns)))
-        for inside in _strata_members(len(patterns), patterns[:, 0].astype(np.int64)):
-            size = multiplicity[inside]
-            counts[:, inside] = rng.multinomial(size.sum(), size / size.sum(), size=draws)
-        return np.asarray(counts @ patterns[:, 1:])
-    return np.concatenate([block @ columns for block in item_draws(n_items, draws=draws, seed=seed, strata=strata)])
+    return (patterns, multiplicity) if 8 * len(patterns) <= len(columns) else None
 
 
 def _distinct(rows: Array) -> tuple[Array, NDArray[np.int64]]:
