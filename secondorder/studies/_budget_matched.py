@@ -228,7 +228,7 @@ def _counts(laid: Arranged, incomplete: Incomplete) -> tuple[Array, NDArray[np.b
         raise CubeError(
             f"no item has {int(n.max(initial=0))} calls in every cell",
             place="cube",
-            remedy="leave out what was called less often: --where COL!=LEVEL (cube.sel)",
+            remedy="leave out the levels that were called less often",
         )
     return counts, kept
 

@@ -135,10 +135,11 @@ def alpha_metric(
 
 def _refuse_unranked(classes: Sequence[str], ranked: bool, place: str) -> None:
     if not ranked:
+        known = [label for label in classes if label != BOTTOM]
         raise KernelError(
-            f"the classes were found in the data, so nobody has ranked them ({', '.join(classes[:8])})",
+            f"the classes were found in the data, so nobody has ranked them ({', '.join(known[:8])})",
             place=place,
-            remedy="declare them from the lowest to the highest (--classes; classes=)",
+            remedy="give classes= from the lowest to the highest",
         )
 
 

@@ -146,8 +146,7 @@ def _slots(laid: Arranged, first: Mapping[str, str] | None, *, in_order: bool) -
             raise CubeError(
                 f"the classes {', '.join(valid)} stand in the order of the alphabet, which names no candidate",
                 place="order",
-                remedy="declare them, the candidates first (--classes), or say whose class stands first: "
-                "--first ORDER=CLASS for both (first={order: class})",
+                remedy="give classes=, the candidates first, or say whose class stands first: first={order: class}",
             )
         if set(orders) != {"AB", "BA"} or len(valid) < 2:
             raise CubeError(

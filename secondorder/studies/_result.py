@@ -257,6 +257,9 @@ def wide_table(
     """
     names = [name for name, _ in by]
     known = [str(name) for name in data["measure"].to_numpy()]
+    # Why a band is not there is no news where none is shown.
+    told = data["estimate"].isnull() | data["measure"].isin(list(banded))
+    reasons = reason_notes(data.assign(reason=data["reason"].where(told, "")), by=by, labels=labels)
     measures = [name for name in known if bool(data["estimate"].sel(measure=name).notnull().any())] or known
     banded = [name for name in banded if bool(data["lower"].sel(measure=name).notnull().any())]
     percent = f"{100 * float(data.attrs['level']):g} %"
@@ -272,7 +275,7 @@ def wide_table(
             keys = ("estimate", "lower", "upper") if measure in banded else ("estimate",)
             row += [float(one[key]) for key in keys]
         rows.append(tuple(row))
-    return Table(title, tuple(columns), tuple(rows), (*notes, *reason_notes(data, by=by, labels=labels)))
+    return Table(title, tuple(columns), tuple(rows), (*notes, *reasons))
 
 
 def differences(result: StudyResult, dim: str, *, level: float | None = None) -> Table:
