@@ -34,7 +34,8 @@ class SoftSummary(NamedTuple):
     undefined : mapping of str to int
         Completed calls without one, by reason.
     listed, other, unlisted : float
-        Mean mass on tokens that say a verdict, on other listed tokens, and on none that is listed.
+        Mean mass on tokens that say a verdict; on what says none, be it another listed token or an answer that is ⊥
+        as a whole; and on no listed token.
     shares : array, shape (C,)
         Mean vector.
     found : Concordance
@@ -112,7 +113,7 @@ def soft_notes(cube: xr.Dataset, by: Mapping[str, str], seed: int) -> tuple[str,
     if soft.n_calls:
         notes.append(
             f"soft verdicts: {_percent(soft.listed)} of the probability is on tokens that say a verdict; "
-            f"{_percent(soft.other)} on other listed tokens and {_percent(soft.unlisted)} unlisted count as ⊥"
+            f"{_percent(soft.other)} on what says none and {_percent(soft.unlisted)} unlisted count as ⊥"
         )
         notes.append(_agreement(soft))
     return tuple(notes)

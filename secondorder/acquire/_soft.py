@@ -1,9 +1,13 @@
 """Soft verdicts: from the log-probabilities of one token of an answer to probabilities of the classes.
 
 The token is found where the frozen parser finds the verdict. Every token that the server lists at that place is put in
-the place of the one that was drawn, and the parser says what the answer would then mean. Whatever means no class, and
-whatever is not listed, is ⊥: nothing is renormalised, and no most probable token takes the place of the others. Where
-this cannot be done the call has no soft verdict, with the reason why; its hard verdict does not fill in.
+the place of the one that was drawn, and the parser says what the answer would then mean. Whatever is not listed is ⊥,
+and no most probable token takes the place of the others. Where this cannot be done the call has no soft verdict, with
+the reason why; its hard verdict does not fill in.
+
+Listed tokens that mean no class are ⊥ where the first token is read, of every answer alike. Behind a sampled reason the
+token is read of valid answers alone, while an invalid one is ⊥ as a whole. There the vector is the law given that the
+token says a verdict: with the mass of the other tokens in it, too, ⊥ would be counted twice.
 """
 
 from __future__ import annotations
@@ -89,7 +93,8 @@ def make_soft(spec: AuditSpec) -> SoftReader:
         if isinstance(found, str):
             return SoftVerdict(reason=found)
         finish = "stop" if at_first else completion.finish_reason
-        return _probabilities(found, lambda text: wording.verdict_of(text, finish, call.order))
+        soft = _probabilities(found, lambda text: wording.verdict_of(text, finish, call.order))
+        return soft if at_first or soft.reason else _given_valid(soft)
 
     return read
 
@@ -200,6 +205,12 @@ def _probabilities(slot: _Slot, verdict_of: Callable[[str], str | None]) -> Soft
         return SoftVerdict(reason="no_verdict_token")
     unlisted = 1.0 - total
     return SoftVerdict(masses, unlisted if unlisted > NOTHING else 0.0)
+
+
+def _given_valid(soft: SoftVerdict) -> SoftVerdict:
+    """The law given that the token says a verdict; one that is not listed may have said one."""
+    whole = math.fsum([*soft.probabilities.values(), soft.unlisted])
+    return SoftVerdict({verdict: p / whole for verdict, p in soft.probabilities.items()}, soft.unlisted / whole)
 
 
 def _spelling(entry: Any) -> bytes | None:

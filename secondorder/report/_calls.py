@@ -78,9 +78,9 @@ def soft_section(tree: xr.DataTree) -> Section | None:
         if float(row.pvalue) <= DISAGREE:
             contradicted.append(name)
     text = (
-        "Verdicts are probabilities of the token that says them. Mass on other listed tokens, and what no listed token "
-        "accounts for, counts as ⊥ and is not shared out: the share of a class lies between its soft share and the "
-        "last column. The same calls also sampled a verdict each; a multinomial test holds them against their "
+        "Verdicts are probabilities of the token that says them. Mass on what says no verdict, and what no listed "
+        "token accounts for, counts as ⊥ and is not shared out: the share of a class lies between its soft share and "
+        "the last column. The same calls also sampled a verdict each; a multinomial test holds them against their "
         "probabilities."
     )
     if contradicted:
@@ -88,7 +88,7 @@ def soft_section(tree: xr.DataTree) -> Section | None:
             f" It fails for {', '.join(contradicted)}: the numbers of this report are not those of the answers that "
             "the judge gave."
         )
-    columns = ("judge", "calls", "on tokens that say a verdict", "on other listed tokens", "unlisted")
+    columns = ("judge", "calls", "on tokens that say a verdict", "on what says none", "unlisted")
     return Section("Soft verdicts", text, (Table("Probability", columns, tuple(rows)), *tables))
 
 

@@ -14,6 +14,9 @@ from secondorder.errors import SpecError
 
 from .conftest import FIRST, HALVES, LINE, NO_SOFT, SCORES, answer, listed, plan_of, read, rounded, spec_text
 
+GIVEN = (round(4 / 7, 9), round(2 / 7, 9))
+"""Of HALVES, given that the token says a verdict: .5 and .25 of the .75 that do and the .125 that may."""
+
 
 @pytest.mark.parametrize(
     ("text", "entries", "changes"),
@@ -21,21 +24,22 @@ from .conftest import FIRST, HALVES, LINE, NO_SOFT, SCORES, answer, listed, plan
         ("A", answer(("A", HALVES)), [FIRST]),
         ("It depends", answer(("It", HALVES), " depends"), [FIRST]),  # ⊥ was drawn; the law of the token is the same
         ("A", answer(("A", HALVES)), []),
-        ("Answer: A.", answer("Answer", ":", (" A", listed((" A", 0.5), (" B", 0.25), (" the", 0.1))), "."), []),
+        ("Answer: A.", answer("Answer", ":", (" A", listed((" A", 0.5), (" B", 0.25), (" the", 0.125))), "."), []),
         ("[[A]]", answer("[[", ("A", HALVES), "]]"), []),
         ("B is short: [[A]]", answer("B", " is", " short", ":", " [[", ("A", HALVES), "]]"), []),
         ("B is short.\nA", answer("B", " is", " short", ".", "\n", ("A", HALVES)), [LINE]),
         ("B is short.\nAnswer: A\n", answer("B is short.", "\nAnswer: ", ("A", HALVES), "\n"), [LINE]),
         (
             "A is long. Verdict: A",
-            answer("A", " is long. Verdict:", (" A", listed((" A", 0.5), (" B", 0.25), (" D", 0.1)))),
+            answer("A", " is long. Verdict:", (" A", listed((" A", 0.5), (" B", 0.25), (" D", 0.125)))),
             [('"label"', "\"regex\"\npattern = 'Verdict: ([ABC])'")],
         ),
     ],
 )
 def test_the_token_is_the_one_in_which_the_parser_finds_the_verdict(text, entries, changes):
-    assert rounded(read(text, entries, *changes)) == {"1": 0.5, "2": 0.25}
-    assert rounded(read(text, entries, *changes, order="BA")) == {"2": 0.5, "1": 0.25}
+    one, other = (0.5, 0.25) if FIRST in changes else GIVEN
+    assert rounded(read(text, entries, *changes)) == {"1": one, "2": other}
+    assert rounded(read(text, entries, *changes, order="BA")) == {"2": one, "1": other}
 
 
 def test_every_spelling_of_a_label_counts_for_its_class():
@@ -55,18 +59,19 @@ def test_every_spelling_of_a_label_counts_for_its_class():
 
 
 def test_a_score_is_read_without_the_top_of_its_range():
-    entries = answer("Score", ": ", ("8", listed(("8", 0.5), ("9", 0.25), ("4", 0.25))), "/", "9")
+    entries = answer("Score", ": ", ("8", listed(("8", 0.5), ("9", 0.25))), "/", "9")
     score = ('"label"', '"score"\nrange = [0, 9]')
     assert rounded(read("Score: 8/9", entries, *SCORES, score, order="single")) == {"8": 0.5, "9": 0.25}
 
 
 def test_tokens_are_laid_over_the_visible_text():
     hidden = answer("<think>", "B", "</think>", "\n\n", ("A", HALVES), "<|im_end|>")
-    assert rounded(read("A", hidden)) == rounded(read("A", hidden, FIRST)) == {"1": 0.5, "2": 0.25}
+    assert rounded(read("A", hidden)) == dict(zip("12", GIVEN, strict=True))
+    assert rounded(read("A", hidden, FIRST)) == {"1": 0.5, "2": 0.25}
     raw = answer("▁B▁is", "▁short", ".\n", ("▁A", listed(("▁A", 0.5), ("▁B", 0.25))))
     assert rounded(read("B is short.\n A", raw, LINE)) == {"1": 0.5, "2": 0.25}
     split = [{"token": "\ufffd", "bytes": [part], "top_logprobs": []} for part in "甲".encode()]
-    assert rounded(read("甲\nA", [*split, *answer("\n", ("A", HALVES))], LINE)) == {"1": 0.5, "2": 0.25}
+    assert rounded(read("甲\nA", [*split, *answer("\n", ("A", HALVES))], LINE)) == dict(zip("12", GIVEN, strict=True))
 
 
 def test_an_answer_that_is_bottom_is_a_draw_of_bottom_unless_the_first_token_is_the_verdict():
@@ -223,7 +228,7 @@ def test_the_first_token_behind_a_sampled_hidden_reason_is_not_the_law_of_the_ce
     assert rounded(read("A", [*marks, *end], FIRST)) == law
     assert read("A", [*marks[:2], reason, *marks[2:], *end], FIRST) == SoftVerdict(reason="not_first")
     assert read("A", [{"token": "<think>"}, *end], FIRST) == SoftVerdict(reason="not_first")
-    assert rounded(read("A", [*marks[:2], reason, *marks[2:], *end])) == law
+    assert rounded(read("A", [*marks[:2], reason, *marks[2:], *end])) == dict(zip("12", GIVEN, strict=True))
 
 
 @pytest.mark.parametrize("field", ["temperature = true", "best_of = 3", "use_beam_search = true", "ignore_eos = true"])
