@@ -134,4 +134,6 @@ def _command(command: App, name: str) -> list[str]:
     if inner:
         return [page for entry in inner for page in _command(command[entry], f"{name} {entry}")]
     page = command.generate_docs(heading_level=2, usage_name=name)
-    return [f"## {name}\n{page.strip().partition(chr(10))[2]}"]
+    # Of a command inside a family only the first word of `python -m sphinx` is replaced by its name.
+    body = page.strip().partition("\n")[2].replace(f"{name} -m sphinx", name)
+    return [f"## {name}\n{body}"]
