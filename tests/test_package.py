@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib.util
 import inspect
 import re
@@ -172,3 +173,21 @@ def test_shipped_table_is_what_its_script_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(script), str(fresh)], check=True)
     shipped = ROOT / "secondorder" / "_shipped_data" / "helpdesk.csv"
     assert fresh.read_bytes() == shipped.read_bytes()
+
+
+def result_classes() -> list[type]:
+    """Public classes of data that say themselves how they print."""
+    spaces = [so, *(getattr(so, name) for name in ("interop", "simulate", "studies"))]
+    found = {value for space in spaces for name in dir(space) if isinstance(value := getattr(space, name), type)}
+    kept = [kind for kind in found if dataclasses.is_dataclass(kind) and "__str__" in vars(kind)]
+    return sorted(kept, key=lambda kind: (kind.__module__, kind.__name__))
+
+
+def test_there_are_result_classes() -> None:
+    assert {so.Comparison, so.Decomposition, so.TestResult, so.studies.StudyResult} <= set(result_classes())
+
+
+@pytest.mark.parametrize("kind", result_classes(), ids=lambda kind: kind.__name__)
+def test_a_result_is_shown_as_it_prints(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "__str__", lambda self: "the table")
+    assert repr(object.__new__(kind)) == "the table"

@@ -23,7 +23,7 @@ from secondorder._audit._demo_law import cell_law
 from secondorder._audit._folder import RunFolder
 from secondorder._audit._plan import Audit, load_audit, plan_audit, planned_folder
 from secondorder._audit._run import Note, Run, finish_run
-from secondorder._labels._results import Table, format_number, render_table
+from secondorder._labels._results import Table, format_number, printed, render_table
 from secondorder._schema import BOTTOM, CLASS, ITEM
 from secondorder._statistics._law import decompose_law
 from secondorder.acquire import AuditSpec, Plan, SimulatedJudge, make_parse, messages_key, read_ledger, write_laws
@@ -34,6 +34,7 @@ __all__ = ["Demo", "demo_laws", "law_of_plan", "run_demo"]
 SHIPPED = ("audit.toml", "items.jsonl")
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Demo:
     """A run of the demo with its truth.

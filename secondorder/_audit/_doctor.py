@@ -8,7 +8,7 @@ from typing import Literal
 
 from secondorder._audit._plan import Audit
 from secondorder._labels._remedies import REMEDIES
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder.acquire import AuditSpec, Call, Plan, make_parse, make_soft, outcome_of, plan, spec_warnings
 from secondorder.acquire._cache_signs import cache_signs
 from secondorder.acquire._canary import Probe, probe_judge
@@ -61,6 +61,7 @@ class Finding:
     remedy: str = ""
 
 
+@printed
 @dataclass(frozen=True)
 class Checkup:
     """What was found before an audit.

@@ -12,6 +12,7 @@ from secondorder._audit._folder import RunFolder
 from secondorder._audit._plan import Audit, Target, find_target, planned_folder
 from secondorder._audit._run import cube_stage, said_of_file
 from secondorder._labels._files import open_cube
+from secondorder._labels._results import printed
 from secondorder.acquire import Summary
 from secondorder.errors import SpecError
 from secondorder.studies import StudyResult, aggregate
@@ -21,6 +22,7 @@ __all__ = ["GatedRun", "finish_gated", "run_gated"]
 Note = Callable[[str], None]
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class GatedRun:
     """A finished run behind a gate; prints as its decisions, with what became of the calls.

@@ -21,6 +21,7 @@ from secondorder._canon import canonical_json, sha256_hex
 from secondorder._labels._attributes import attribute
 from secondorder._labels._files import open_cube, save_cube
 from secondorder._labels._identity import cube_digest
+from secondorder._labels._results import printed
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._tree import open_estimates, save_estimates
 from secondorder._version import __version__
@@ -42,6 +43,7 @@ Note = Callable[[str], None]
 T = TypeVar("T")
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Run:
     """A finished run; prints as its decomposition, with what became of the calls.

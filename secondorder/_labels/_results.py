@@ -12,15 +12,31 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import TypeVar
 
 from secondorder._visible import visible
 
-__all__ = ["Figure", "Section", "Table", "format_number", "plain", "render_table"]
+__all__ = ["Figure", "Section", "Table", "format_number", "plain", "printed", "render_table"]
 
 Cell = str | int | float | None
 LEAST_TEXT_WIDTH = 8
+T = TypeVar("T")
 
 
+def printed(result: type[T]) -> type[T]:
+    """Class decorator: objects are shown as they print, so that a notebook's last line reads like ``print`` of it.
+
+    Without it a dataclass shows every array that it holds.
+    """
+
+    def shown(self: T) -> str:
+        return str(self)
+
+    result.__repr__ = shown  # type: ignore[assignment,method-assign]
+    return result
+
+
+@printed
 @dataclass(frozen=True)
 class Table:
     """A table of text and numbers.

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Component, Design, standard_components
-from secondorder._labels._results import Table, plain, render_table
+from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._schema import ITEM
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._group import Group
@@ -25,6 +25,7 @@ __all__ = ["BenchmarkEffects", "benchmark_effects"]
 Floats = NDArray[np.float64]
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class BenchmarkEffects:
     """Each effect in two parts, whose sum is the mean over items of the items' own effects.

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, plain, render_table
+from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._settings import Pairs
 from secondorder.core._call_variance import PairScheme, Planning, variance_at_depth
 from secondorder.errors import InputError
@@ -56,6 +56,7 @@ class Plan:
     inflation: float
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Budget:
     """Predicted standard errors over designs, and the designs that meet what was asked.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secondorder._labels._results import Table, format_number, render_table
+from secondorder._labels._results import Table, format_number, printed, render_table
 from secondorder._statistics._checked import finite, whole
 from secondorder._statistics._decomposition import Decomposition, required
 from secondorder.core._bounds import Bounds, item_bounds
@@ -26,6 +26,7 @@ KNOWN = (
 )
 
 
+@printed
 @dataclass(frozen=True)
 class Certificate:
     """Verdict on a threshold.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._statistics._comparable import (
     differing_declarations,
     label_of,
@@ -90,6 +90,7 @@ class Ranking:
     plugin_values: tuple[float, ...] = ()
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Groups compared on shared items.

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, plain, render_table
+from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
 from secondorder.core._intervals import (
@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 How = Literal["t", "percentile", "bca", "simultaneous"]
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Contrasts:
     """Numbers made of components, with bands over items.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondorder._design import standard_components
 from secondorder._labels._cube import by_text
-from secondorder._labels._results import Table, format_number, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
 from secondorder._statistics._errors import require_levels
@@ -31,6 +31,7 @@ FEW_GROUPS = 3
 """Up to this many groups print with all their differences."""
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Decomposition:
     """Components of a judge's verdict variation, debiased beside plug-in.
@@ -292,13 +293,6 @@ class Decomposition:
         elif self.comparison_reason is not None:
             parts.append(f"No comparison: {self.comparison_reason}.")
         return "\n\n".join(parts)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{estimate.component} {format_number(estimate.estimate)}" for estimate in self.groups[0].estimates
-        )
-        more = "" if len(self.groups) == 1 else f", … {len(self.groups)} groups"
-        return f"<Decomposition {shown}{more}>"
 
 
 def required(given: Any, place: str) -> Decomposition:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from secondorder._labels._attributes import load
 from secondorder._labels._cube import groups
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import ITEM, REPEAT
 from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._decompose import decompose
@@ -84,6 +84,7 @@ class Detector:
     note: str = ""
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class IndependenceReport:
     """What the detectors found, and what it does to the estimates.

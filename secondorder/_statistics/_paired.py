@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Table, plain, render_table
+from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._comparable import (
     differing_declarations,
@@ -37,6 +37,7 @@ WHICH = (
 UNEQUAL = "judges were not called equally often in every cell: these p values are approximate, and need many items"
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class PairedTests:
     """Differences between judges with p values from sign flips of items.

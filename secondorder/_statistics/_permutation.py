@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secondorder._design import Facet, standard_components
 from secondorder._labels._cube import by_text
-from secondorder._labels._results import Table, plain, render_table
+from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
@@ -38,6 +38,7 @@ MEANINGS: Mapping[str, str] = {
 }
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class TestResult:
     """P values of a permutation test.

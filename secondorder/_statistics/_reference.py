@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._identity import cube_digest
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import REPEAT
 from secondorder._statistics._decompose import decompose
 from secondorder._statistics._group import Group
@@ -21,6 +21,7 @@ from secondorder.errors import InputError
 __all__ = ["ReferenceReport", "compare_reference"]
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class ReferenceReport:
     """Mean absolute error over items against a disjoint reference, beside the reference's own noise.

@@ -13,7 +13,7 @@ import xarray as xr
 
 from secondorder._labels._attributes import class_labels
 from secondorder._labels._read import make_cube
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import BOTTOM, CLASS, INVALID_REASONS, MISSING_REASONS, REASONS, STATUS
 
 __all__ = ["Log"]
@@ -24,6 +24,7 @@ P_SECOND = "p_second"
 """Column of rows with a soft verdict: the probability of candidate 2."""
 
 
+@printed
 @dataclass(frozen=True, eq=False)
 class Log:
     """Calls that another tool logged.

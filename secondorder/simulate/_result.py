@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._atomic import replacing
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import check_schema
 from secondorder._version import __version__
 from secondorder.errors import CorruptFileError
@@ -36,6 +36,7 @@ SMALL = 1 << 14
 ROUNDING = 1e-9
 
 
+@printed
 @dataclass(frozen=True)
 class StudyResult:
     """Result of a simulation study; prints as a table.

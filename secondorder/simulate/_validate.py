@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from scipy.special import betaincinv, ndtri
 
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder._version import __version__
 from secondorder.simulate._claim import Claim, Expect, Finding
 from secondorder.simulate._measures import SHARES, SUMS
@@ -31,6 +31,7 @@ ROUNDING = 1e-11
 SHOWN_FINDINGS = 60
 
 
+@printed
 @dataclass(frozen=True)
 class Verdict:
     """What came of a claim; prints as a table of the numbers nearest to failing.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondorder._labels._results import printed
 from secondorder._schema import GATE_SCHEMA, check_schema
 from secondorder._version import __version__
 from secondorder.errors import CorruptFileError, InputError, StorageError
@@ -24,6 +25,7 @@ from secondorder.studies._stopping import Stop
 __all__ = ["Gate", "gate_from", "open_gate"]
 
 
+@printed
 @dataclass(frozen=True)
 class Gate:
     """A trained gate.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import Table, printed, render_table
 from secondorder.errors import InputError
 
 __all__ = ["GateCosts", "gate_costs"]
 
 
+@printed
 @dataclass(frozen=True)
 class GateCosts:
     """Mean numbers of calls behind a gate.

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._labels._results import Figure, Section, Table, render_table
+from secondorder._labels._results import Figure, Section, Table, printed, render_table
 from secondorder.plot._style import to_svg
 from secondorder.studies._bands import Band, band
 from secondorder.studies._disagreement import Array
@@ -45,6 +45,7 @@ class Drawn:
         return to_svg(self.draw(), identity=self.title)
 
 
+@printed
 @dataclass(frozen=True)
 class StudyResult:
     """What a study found.
