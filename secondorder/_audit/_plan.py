@@ -20,12 +20,16 @@ from secondorder.acquire import (
     plan,
     read_items,
     read_ledger,
+    replan_ledger,
 )
 from secondorder.errors import InputError, SpecError, StorageError
 
-__all__ = ["Audit", "Target", "find_target", "load_audit", "plan_audit", "planned_folder"]
+__all__ = ["ANEW", "Audit", "Target", "find_target", "load_audit", "plan_audit", "planned_folder"]
 
 SHOWN_CHANGES = 6
+
+ANEW = "planned anew: nothing had been called"
+"""Note of a plan that took the place of another one."""
 
 
 @dataclass(frozen=True)
@@ -172,15 +176,22 @@ def find_target(path: str | os.PathLike[str], out: str | os.PathLike[str] | None
 def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> tuple[RunFolder, Plan]:
     """The audit's folder with manifest and ledger, made if they are not there, compared if they are.
 
+    Where another audit was planned there and none of its calls was ever announced, this one takes its place, and the
+    plan's notes say so (:data:`ANEW`).
+
     Raises
     ------
     SpecError
-        When the folder holds another audit; the changed keys are listed.
+        When the folder holds another audit of which something was called; the changed keys are listed.
+    LockedError
+        When another process writes the ledger that would be planned anew.
     StorageError
         When the folder cannot be written.
     """
     folder = RunFolder(Path(out) if out is not None else audit.out)
     planned = plan_audit(audit)
+    if folder.ledger.exists() and _differs(folder, planned) and _plan_anew(folder, planned):
+        return folder, Plan(planned.spec, planned.manifest, planned.calls, (*planned.notes, ANEW))
     if folder.manifest.exists():
         _refuse_changes(folder, planned)
     try:
@@ -204,6 +215,36 @@ def planned_folder(audit: Audit, out: str | os.PathLike[str] | None = None) -> t
             manifest_sha256=sha256_hex(data),
         )
     return folder, planned
+
+
+def _differs(folder: RunFolder, planned: Plan) -> bool:
+    """Whether manifest or ledger are those of another plan, or what an interrupted planning anew left."""
+    with read_ledger(folder.ledger) as reader:
+        if reader.meta.get("calls_sha256") != planned.manifest["calls_sha256"]:
+            return True
+    return folder.manifest.exists() and bool(compare_manifests(folder.read_manifest(), planned.manifest))
+
+
+def _plan_anew(folder: RunFolder, planned: Plan) -> bool:
+    """Take the place of a plan of which nothing was called; False when something was.
+
+    The manifest goes first and comes last, so that a folder that was left between has none, and no call is made from
+    it before it is planned again.
+    """
+    data = manifest_bytes(planned.manifest)
+
+    def clear() -> None:
+        for path in (folder.manifest, folder.cube, folder.null):  # cubes of no answers: made again from the ledger
+            path.unlink(missing_ok=True)
+
+    return replan_ledger(
+        folder.ledger,
+        planned.calls,
+        calls_sha256=planned.manifest["calls_sha256"],
+        manifest_sha256=sha256_hex(data),
+        before=clear,
+        after=lambda: write_bytes(folder.manifest, data),
+    )
 
 
 def _refuse_changes(folder: RunFolder, planned: Plan) -> None:

@@ -16,7 +16,7 @@ from secondorder._audit._analyse import decompose_declared, estimates_of, null_d
 from secondorder._audit._calls import OnProgress, acquire_stage, said_of_calls
 from secondorder._audit._cube import cube_of_run, ledger_digest
 from secondorder._audit._folder import RunFolder
-from secondorder._audit._plan import Audit, Target, find_target, planned_folder
+from secondorder._audit._plan import ANEW, Audit, Target, find_target, planned_folder
 from secondorder._canon import canonical_json, sha256_hex
 from secondorder._labels._attributes import attribute
 from secondorder._labels._files import open_cube, save_cube
@@ -118,7 +118,9 @@ def run_audit(
     """
     target = Target(_folder_of(audit, out), audit) if isinstance(audit, Audit) else find_target(audit, out)
     if target.audit is not None:
-        planned_folder(target.audit, target.folder.path)
+        _, planned = planned_folder(target.audit, target.folder.path)
+        if note is not None and ANEW in planned.notes:
+            note(f"plan: {ANEW}")
     if target.folder.gated:
         raise SpecError("the audit has a [gate]", place=str(target.folder.path), remedy="run it with run_gated")
     spec = None if target.audit is None else target.audit.spec

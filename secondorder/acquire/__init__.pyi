@@ -12,6 +12,7 @@ from ._judge import write_laws as write_laws
 from ._ledger import Attempt as Attempt
 from ._ledger import Ledger as Ledger
 from ._ledger_create import create_ledger as create_ledger
+from ._ledger_create import replan_ledger as replan_ledger
 from ._ledger_export import export_ledger as export_ledger
 from ._ledger_read import LedgerReader as LedgerReader
 from ._ledger_read import Record as Record

@@ -1,10 +1,11 @@
-"""A new ledger: the planned calls with their bytes, written completely or not at all."""
+"""A new ledger, or the calls of another plan in one that nobody has called from: completely or not at all."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 
@@ -13,11 +14,11 @@ from secondorder._version import __version__
 from secondorder.acquire import _ledger_codec as codec
 from secondorder.acquire._ledger_codec import Codec
 from secondorder.acquire._ledger_lock import FileLock
-from secondorder.acquire._ledger_schema import TABLES, guard
+from secondorder.acquire._ledger_schema import TABLES, connect_write, guard
 from secondorder.acquire._types import Call
 from secondorder.errors import InputError
 
-__all__ = ["create_ledger"]
+__all__ = ["create_ledger", "replan_ledger"]
 
 SAMPLE = 2000
 """Calls whose requests the shared dictionary is trained on: the first in send order."""
@@ -66,27 +67,65 @@ def create_ledger(path: str | Path, calls: Iterable[Call], *, calls_sha256: str,
     return count
 
 
+def replan_ledger(
+    path: str | Path,
+    calls: Iterable[Call],
+    *,
+    calls_sha256: str,
+    manifest_sha256: str,
+    before: Callable[[], object],
+    after: Callable[[], object],
+) -> bool:
+    """Put the calls of another plan into a ledger whose calls have never been announced, all or none.
+
+    Parameters
+    ----------
+    path : path
+        A ledger made by :func:`create_ledger`.
+    calls, calls_sha256, manifest_sha256
+        As for :func:`create_ledger`.
+    before, after : callable
+        Done around the change while no other process may write the ledger; neither when it is left as it was.
+
+    Returns
+    -------
+    bool
+        False when anything was called, or announced: the ledger is as it was.
+
+    Raises
+    ------
+    LockedError
+        When another process writes this ledger.
+    StorageError
+        When the disk fails or is full; the ledger is as it was.
+    """
+    path = Path(path)
+    with guard(path):
+        lock = FileLock(path)
+        try:
+            with closing(connect_write(path)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                used = "SELECT EXISTS (SELECT 1 FROM intent) OR EXISTS (SELECT 1 FROM attempt)"
+                if connection.execute(used).fetchone()[0]:
+                    return False
+                before()
+                for table in ("attempt", "intent", "call", "dictionary", "meta"):
+                    connection.execute(f"DROP TABLE {table}")
+                _insert(connection, calls, {"calls_sha256": calls_sha256, "manifest_sha256": manifest_sha256})
+                connection.execute("COMMIT")  # left before this line, the connection closes and nothing has changed
+            after()
+        finally:
+            lock.release()
+    return True
+
+
 def _fill(part: Path, calls: Iterable[Call], digests: dict[str, str]) -> int:
-    stream = iter(calls)
-    head = list(islice(stream, SAMPLE))
-    dictionaries = {codec.PLAIN: b"", codec.RESPONSE: codec.RESPONSE_SKELETON}
-    dictionaries[codec.REQUEST] = codec.train([call.request for call in head[:: max(1, len(head) // 1000)]])
-    pack = Codec(dictionaries)
     connection = sqlite3.connect(part, isolation_level=None)
-    count = 0
     try:
         connection.execute("PRAGMA journal_mode = OFF")  # a crash leaves only the .part file, which counts for nothing
         connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(TABLES)
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO dictionary VALUES (?, ?)", sorted(dictionaries.items()))
-        everything = chain(head, stream)
-        del head
-        while chunk := [_call_row(call, pack) for call in islice(everything, 1000)]:
-            connection.executemany("INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", chunk)
-            count += len(chunk)
-        meta = digests | {"schema": LEDGER_SCHEMA, "n_calls": str(count), "written_by": f"secondorder {__version__}"}
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
+        count = _insert(connection, calls, digests)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
@@ -94,6 +133,37 @@ def _fill(part: Path, calls: Iterable[Call], digests: dict[str, str]) -> int:
     with open(part, "rb") as file:
         os.fsync(file.fileno())
     return count
+
+
+def _insert(connection: sqlite3.Connection, calls: Iterable[Call], digests: dict[str, str]) -> int:
+    """Tables and rows of a ledger, inside the transaction that is open; the number of calls."""
+    stream = iter(calls)
+    head = list(islice(stream, SAMPLE))
+    dictionaries = {codec.PLAIN: b"", codec.RESPONSE: codec.RESPONSE_SKELETON}
+    dictionaries[codec.REQUEST] = codec.train([call.request for call in head[:: max(1, len(head) // 1000)]])
+    pack = Codec(dictionaries)
+    for statement in _statements(TABLES):
+        connection.execute(statement)
+    connection.executemany("INSERT INTO dictionary VALUES (?, ?)", sorted(dictionaries.items()))
+    count = 0
+    everything = chain(head, stream)
+    del head
+    while chunk := [_call_row(call, pack) for call in islice(everything, 1000)]:
+        connection.executemany("INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", chunk)
+        count += len(chunk)
+    meta = digests | {"schema": LEDGER_SCHEMA, "n_calls": str(count), "written_by": f"secondorder {__version__}"}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
+    return count
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One after the other: a script run as a whole would end the transaction that it stands in."""
+    statement = ""
+    for piece in script.split(";"):
+        statement += f"{piece};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _call_row(call: Call, pack: Codec) -> tuple[object, ...]:

@@ -9,7 +9,8 @@ import pytest
 import secondorder as so
 from secondorder._audit._plan import find_target, planned_folder
 from secondorder._audit._run import cube_stage
-from secondorder.errors import CorruptFileError, InputError, SpecError
+from secondorder.acquire import Ledger, read_ledger, verify_ledger
+from secondorder.errors import CorruptFileError, EndpointError, InputError, LockedError, SpecError
 
 from .conftest import ARTIFACTS, acquired, judge, lay_out, replaced
 
@@ -44,13 +45,66 @@ def test_the_pace_of_sending_may_change_between_two_runs_of_a_folder(tmp_path, m
 def test_a_ledger_is_not_joined_to_another_plan(tmp_path):
     with judge() as server:
         spec = lay_out(tmp_path, server.base_url)
-        folder, _ = planned_folder(so.load_audit(spec))
+        acquired(spec)
+    folder = find_target(spec).folder
     folder.manifest.unlink()
     replaced(spec, ("seed = 7", "seed = 8"))
     with pytest.raises(SpecError, match="another plan"):
         planned_folder(so.load_audit(spec))
     assert not folder.manifest.exists(), "what did not plan these calls must not be written beside them"
     planned_folder(so.load_audit(replaced(spec, ("seed = 8", "seed = 7"))))
+
+
+def test_an_edited_audit_is_planned_anew_where_nothing_was_called(tmp_path):
+    """No server at the first base_url: refused before anything was announced, so the mended audit may go on there."""
+    spec, notes = lay_out(tmp_path, "http://127.0.0.1:1/v1"), []
+    with pytest.raises(EndpointError, match="correct base_url, then give the same command again"):
+        so.run_audit(spec)
+    with judge() as server:
+        replaced(spec, ("http://127.0.0.1:1/v1", server.base_url), ("repeats = 2", "repeats = 3"))
+        run = so.run_audit(spec, note=notes.append)
+        assert notes[0] == "plan: planned anew: nothing had been called"
+        assert run.summary.planned == 72 and len(server.server.served) == 72
+    folder = find_target(spec).folder
+    assert verify_ledger(folder.ledger) == []
+    assert folder.read_manifest()["spec"]["judges"]["toy"]["base_url"] == server.base_url
+    so.run_audit(spec)  # as it is: nothing is planned or called
+
+
+def test_a_planning_anew_that_was_killed_halfway_is_taken_up(tmp_path, monkeypatch):
+    spec = lay_out(tmp_path, "http://127.0.0.1:1/v1")
+    folder, first = planned_folder(so.load_audit(spec))
+    replaced(spec, ("seed = 7", "seed = 8"))
+    for place in ("secondorder.acquire._ledger_create._insert", "secondorder._audit._plan.write_bytes"):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(place, raising)
+            planned_folder(so.load_audit(spec))
+        assert not folder.manifest.exists(), "no command calls from a folder without manifest"
+    with read_ledger(folder.ledger) as reader:
+        assert reader.meta["calls_sha256"] != first.manifest["calls_sha256"]
+    planned = planned_folder(so.load_audit(spec))[1]
+    assert folder.read_manifest() == planned.manifest
+    assert verify_ledger(folder.ledger) == []
+
+
+def raising(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_an_announced_call_and_another_writer_keep_the_plan(tmp_path):
+    spec = lay_out(tmp_path, "http://127.0.0.1:1/v1")
+    folder, _ = planned_folder(so.load_audit(spec))
+    before = folder.manifest.read_bytes()
+    replaced(spec, ("repeats = 2", "repeats = 3"))
+    with Ledger(folder.ledger) as ledger:
+        with pytest.raises(LockedError, match="is writing this ledger"):
+            planned_folder(so.load_audit(spec))
+        ledger.intend([(0, 1)]).result()
+    with pytest.raises(SpecError, match="design.repeats: 2 → 3"):
+        planned_folder(so.load_audit(spec))
+    assert folder.manifest.read_bytes() == before
+    with read_ledger(folder.ledger) as reader:
+        assert reader.n_calls == 48
 
 
 def test_files_that_are_no_run_are_not_written_over(tmp_path):
