@@ -147,6 +147,39 @@ def test_dawid_skene_climbs_and_takes_repeats_and_gaps() -> None:
         dawid_skene([[0, 1], [1, 0]])
 
 
+def test_an_invalid_verdict_is_said_but_never_right() -> None:
+    # Where it could be right, a few invalid votes hold a class up that does not exist.
+    rng = np.random.default_rng(3)
+    right = rng.integers(0, 2, 400)
+    said = np.where(rng.random((400, 5)) < 0.75, right[:, None], 1 - right[:, None])
+    said[rng.random((400, 5)) < 0.03] = 2
+    said[0] = 2
+    fit = dawid_skene(np.eye(3)[said], right=2)
+    assert (fit.posterior[:, 2] == 0).all()
+    assert fit.prior[2] == 0
+    np.testing.assert_allclose(fit.posterior.sum(1), 1)
+    np.testing.assert_allclose(fit.confusion[:, :2].sum(-1), 1)
+    # An even start for the task of which nothing valid is known; its posterior comes from what invalid votes tell.
+    assert 0 < fit.posterior[0, 0] < 1
+    cube = cube_of(said, ("item", "prompt"), ["A", "B", "⊥"], gold=("item", np.array(["A", "B"])[right].tolist()))
+    found = aggregate(cube, rules=["plurality", "dawid_skene"], draws=0)
+    decisions = found.data["decision"].sel(rule="dawid_skene").to_numpy()
+    assert set(decisions.ravel().tolist()) == {"A", "B"}
+    with pytest.raises(InputError, match="right=4"):
+        dawid_skene(np.eye(3)[said], right=4)
+
+
+def test_a_class_that_few_votes_hold_up_is_doubted() -> None:
+    rng = np.random.default_rng(5)
+    right = rng.integers(0, 2, 300)
+    said = np.where(rng.random((300, 5)) < 0.7, right[:, None], 1 - right[:, None])
+    cube = cube_of(said, ("item", "prompt"), ["A", "B", "C"])
+    assert not any("Dawid" in note for note in aggregate(cube, rules=["dawid_skene"], draws=0).notes)
+    few = np.where(rng.random((300, 5)) < 0.03, 2, said)
+    notes = aggregate(cube_of(few, ("item", "prompt"), ["A", "B", "C"]), rules=["dawid_skene"], draws=0).notes
+    assert any("% of the decisions" in note and "'C'" in note for note in notes)
+
+
 def test_error_rates_are_exact_at_exact_moments() -> None:
     """A table that holds every vote pattern in proportion to its law gives the law back."""
     sensitivity, specificity, share = (0.9, 0.8, 0.7), (0.8, 0.9, 0.6), 0.3
@@ -224,7 +257,7 @@ def test_a_fit_that_did_not_converge_is_marked_in_its_row(monkeypatch: pytest.Mo
         coords={"judge": ["a", "b"], "prompt": ["p1", "p2", "p3"], "class": ["A", "B"], "gold": ("item", ["A"] * 30)},
     )
     asked = {"rules": ["plurality", "dawid_skene"], "draws": 0}
-    monkeypatch.setattr(_rules, "dawid_skene", lambda votes: dawid_skene(votes, steps=2))
+    monkeypatch.setattr(_rules, "dawid_skene", lambda votes, right: dawid_skene(votes, right=right, steps=2))
     rows = aggregate(cube, **asked).tables[0].rows  # type: ignore[arg-type]
     assert [row[:2] for row in rows] == [(judge, rule) for judge in "ab"
                                          for rule in ("plurality", "dawid_skene (no convergence)")]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secondorder.errors import TableError, UndefinedError
+from secondorder.errors import InputError, TableError, UndefinedError
 from secondorder.studies._disagreement import Array
 
 __all__ = ["Skills", "dawid_skene"]
@@ -37,13 +37,16 @@ class Skills(NamedTuple):
     converged: bool
 
 
-def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8) -> Skills:
+def dawid_skene(votes: ArrayLike, *, right: int | None = None, steps: int = 1000, tolerance: float = 1e-8) -> Skills:
     """Maximum likelihood of voters' error rates and of the right classes, by expectation-maximisation.
 
     Parameters
     ----------
     votes : array, shape (tasks, voters, classes)
         How often each voter said each class; a voter may vote on a task several times, or never.
+    right : int, optional
+        How many classes, from the first on, can be the right one; those behind them (invalid verdicts) are only said.
+        Default: all.
     steps : int
         Most steps.
     tolerance : float
@@ -57,6 +60,8 @@ def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8)
     ------
     TableError
         When `votes` is no table of counts.
+    InputError
+        When `right` is no number of its classes.
     UndefinedError
         When no task has a vote.
 
@@ -79,6 +84,8 @@ def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8)
     if counts.ndim != 3 or not np.isfinite(counts).all() or (counts < 0).any():
         raise TableError(f"votes have shape {counts.shape}", place="votes", remedy="give counts, task x voter x class")
     n_tasks, n_voters, n_classes = counts.shape
+    if right is not None and not 1 <= right <= n_classes:
+        raise InputError(f"right={right}", place="right", remedy=f"give a number from 1 to {n_classes}")
     # Tasks with the same votes have the same posterior: one row for all of them, (rows, voters x classes).
     rows, place, times = np.unique(
         counts.reshape(n_tasks, n_voters * n_classes), axis=0, return_inverse=True, return_counts=True
@@ -87,7 +94,7 @@ def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8)
     if not voted.any():
         raise UndefinedError("no task has a vote", place="dawid_skene", remedy="give at least one")
     held, weight = rows[voted], times[voted].astype(float)
-    posterior = held.reshape(len(held), n_voters, n_classes).sum(1) / held.sum(1, keepdims=True)
+    posterior = _shares(held.reshape(len(held), n_voters, n_classes).sum(1), n_classes if right is None else right)
     before, step, converged = -np.inf, 0, False
     prior, confusion = _maximise(held, weight, posterior)
     while step < steps and not converged:
@@ -100,6 +107,13 @@ def dawid_skene(votes: ArrayLike, *, steps: int = 1000, tolerance: float = 1e-8)
     whole = np.full((len(rows), n_classes), np.nan)
     whole[voted] = posterior
     return Skills(whole[place.ravel()], prior, confusion, float(before), step, bool(converged))
+
+
+def _shares(said: Array, right: int) -> Array:
+    """Shares of the classes that can be right among the votes for them; even where nobody voted for one."""
+    known = np.where(np.arange(said.shape[1]) < right, said, 0.0)
+    known[known.sum(1) == 0, :right] = 1.0
+    return known / known.sum(1, keepdims=True)
 
 
 def _maximise(held: Array, weight: Array, posterior: Array) -> tuple[Array, Array]:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secondorder._schema import BOTTOM
 from secondorder.errors import InputError, TableError, UndefinedError
-from secondorder.studies._dawid_skene import dawid_skene
+from secondorder.studies._dawid_skene import Skills, dawid_skene
 from secondorder.studies._disagreement import Array
 from secondorder.studies._error_rates import label_free_rates, weighted_majority
 from secondorder.studies._layout import as_names, group_labels
@@ -32,6 +33,7 @@ RULES = {
 SCORED = ("mean", "median")
 NO_SCORES = "the classes have no scores"
 EQUAL = 1e-9  # probabilities that differ by less are the same
+STRANGE = 0.05  # share of decisions beyond twice the share of votes that a fit has to be doubted for
 
 
 class Decided(NamedTuple):
@@ -96,7 +98,7 @@ def decide(name: str, panel: Panel, g: int, *, ties: Ties, seed: int) -> Decided
         found = chosen(weights, np.zeros(counts.shape[:2]))
     else:
         try:
-            posterior, note, settled = _modelled(name, codes, len(panel.laid.classes))
+            posterior, note, settled = _modelled(name, codes, panel.laid.classes)
         except (TableError, UndefinedError) as error:
             return Decided(nothing, unknown, False, error.problem)
         # Equally probable classes are tied as equal votes are.
@@ -114,12 +116,28 @@ def _plurality(counts: Array, panel: Panel, g: int, *, ties: Ties, seed: int) ->
     return chosen(weights, uniforms(tied(counts) & (ties == "random"), [panel.laid.items, events], seed))
 
 
-def _modelled(name: str, codes: Codes, n_classes: int) -> tuple[Array, str, bool]:
+def _doubts(fit: Skills, votes: Array, classes: Sequence[str]) -> str:
+    """What speaks against a fit: no convergence, or a class that is decided far more often than it is voted for."""
+    said, decided = votes.sum((0, 1)) / votes.sum(), np.nanmean(fit.posterior, axis=0)
+    strange = [
+        f"{100 * here:.0f} % of the decisions and {100 * there:.0f} % of the votes are {label!r}"
+        for label, here, there in zip(classes, decided, said, strict=True)
+        if here > 2 * there + STRANGE
+    ]
+    notes = [] if fit.converged else [f"no convergence in {fit.steps} steps"]
+    if strange:
+        notes.append(f"{', '.join(strange)}: few votes can hold a class up that is not there")
+    return f"Dawid and Skene: {'; '.join(notes)}" if notes else ""
+
+
+def _modelled(name: str, codes: Codes, classes: Sequence[str]) -> tuple[Array, str, bool]:
     """Posterior of each class, (items, events, classes), a note on the fit, and whether it converged."""
-    tasks = codes.reshape(-1, codes.shape[-1])
+    tasks, n_classes = codes.reshape(-1, codes.shape[-1]), len(classes)
     if name == "dawid_skene":
-        fit = dawid_skene(np.stack([tasks == code for code in range(n_classes)], axis=-1).astype(float))
-        note = "" if fit.converged else f"Dawid and Skene: no convergence in {fit.steps} steps"
+        votes = np.stack([tasks == code for code in range(n_classes)], axis=-1).astype(float)
+        # An invalid verdict is no answer that could be right: voters may say it, the model may not.
+        fit = dawid_skene(votes, right=n_classes - (classes[-1] == BOTTOM and n_classes > 1))
+        note = _doubts(fit, votes, classes)
         return fit.posterior.reshape(*codes.shape[:2], n_classes), note, fit.converged
     rates = label_free_rates(tasks, n_classes=n_classes)
     note = f"weighted: {rates.held} error rates outside [0, 1] were put at the bound" if rates.held else ""
