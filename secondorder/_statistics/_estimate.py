@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 BLOCK_BYTES = 1 << 27
 ONE_CALL = "one call per cell: call noise is not identifiable; R >= 2 is needed"
 ONE_SOFT = (
-    "one soft verdict per cell: the plug-in is the closed form at these laws, no estimate; R >= 2 is needed for one"
+    "one soft verdict per cell: the plug-in is exact where it is the law of the cell, inflated where it is a draw (a "
+    "reason was sampled before); R >= 2 is needed for an estimate"
 )
 NO_CALL = "no call has a verdict"
 UNEQUAL = "the panel estimator needs the same repeats in every cell, and some calls are missing"

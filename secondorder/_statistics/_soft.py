@@ -22,6 +22,7 @@ __all__ = ["SoftSummary", "has_sampled", "is_soft", "sampled_verdicts", "soft_no
 
 Floats = NDArray[np.float64]
 LEVEL = 0.05
+ROUNDING = 1e-12
 
 
 class SoftSummary(NamedTuple):
@@ -82,7 +83,7 @@ def summarise(cube: xr.Dataset, seed: int = 0) -> SoftSummary:
         int(there.sum()),
         _undefined(cube),
         listed,
-        max(0.0, 1.0 - listed - none),
+        other if (other := 1.0 - listed - none) > ROUNDING else 0.0,
         none,
         mean,
         found,

@@ -61,7 +61,7 @@ def test_under_the_contract_of_the_first_token_a_soft_verdict_is_the_law_and_one
     (group,) = so.decompose(cube).groups
     for estimate in group.estimates:
         assert math.isnan(estimate.estimate)
-        assert "closed form at these laws" in estimate.reason
+        assert "exact where it is the law of the cell, inflated where it is a draw" in estimate.reason
         assert estimate.plugin == pytest.approx(float(known.sel(component=estimate.component)), abs=1e-12)
     assert "90.0 % of the probability is on tokens that say a verdict" in notes_of(group)
 
@@ -139,6 +139,9 @@ def test_a_reasoning_judge_gives_the_law_of_its_verdict_token_after_the_sampled_
     # Reasons differ between calls: one call is no law.
     result = so.decompose(cube)
     assert result["call"].plugin < result["call"].estimate
+    assert "100.0 % of the probability is on tokens that say a verdict; 0.0 % on what says" in notes_of(
+        result.groups[0]
+    )
     # What counts verdicts takes no soft ones, and does not take the sampled or the most probable class instead.
     for counted in (so.count, so.posterior, partial(so.budget, se={"prompt": 0.1})):
         with pytest.raises(InputError, match=r"soft verdicts|verdicts are soft"):
