@@ -128,3 +128,12 @@ def test_levels_draws_and_seeds_are_checked_before_any_work(wrong: dict[str, Any
     for study in (studies.agreement, studies.aggregate, studies.convergence, studies.prompt_winners):
         with pytest.raises(InputError, match=name):
             study(cube, **wrong)
+
+
+def test_bands_of_few_items_say_how_much_too_narrow_they_are() -> None:
+    """The variance of a resampled mean is (n - 1)/n of the unbiased one."""
+    few, many = panel(["s"] * 10), panel(["s"] * 24)
+    for cube, by, said in ((few, None, "With 10 items they are some 5 %"), (many, "task", "With 12 items")):
+        assert said in " ".join(str(studies.agreement(cube, by=by, draws=50)).split())
+    assert "too narrow" not in " ".join(str(studies.agreement(many, draws=50)).split())
+    assert "too narrow" not in " ".join(str(studies.agreement(few, draws=0)).split())

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Drawn", "StudyResult", "differences", "measure_table", "measured", "reason_notes", "wide_table"]
 
 
+FEW_ITEMS = 20  # fewer make percentile bands narrower by more than 3 %
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A figure that is drawn when it is asked for: by :meth:`draw`, or by a notebook that shows it.
@@ -85,7 +88,8 @@ class StudyResult:
         if not draws or "lower" not in self.data or not bool(self.data["lower"].notnull().any()):
             return self.notes
         bands = f"Bands: {100 * float(self.data.attrs['level']):g} %, percentiles of {draws} draws of whole items"
-        return (*self.notes, f"{bands} with their calls; the choice of prompts and judges is not in them.")
+        note = f"{bands} with their calls; the choice of prompts and judges is not in them."
+        return (*self.notes, note + _narrow(self.data))
 
     def __getitem__(self, key: str | Mapping[str, str]) -> xr.Dataset:
         """One measure, or one selection of groups and measure: ``result["cohen"]``, ``result[{"judge": "a"}]``."""
@@ -130,6 +134,14 @@ class StudyResult:
             return Section(self.title, "\n\n".join(self._all_notes), (), drawn)
         *first, last = self.tables
         return Section(self.title, "", (*first, replace(last, notes=(*last.notes, *self._all_notes))), drawn)
+
+
+def _narrow(data: xr.Dataset) -> str:
+    """By how much percentile bands of few items are too narrow: resampling takes n for n - 1."""
+    sizes = data["n_items"].to_numpy().ravel() if "n_items" in data else np.zeros(0)
+    least = int(sizes[sizes > 1].min(initial=FEW_ITEMS))
+    short = 100 * (1 - ((least - 1) / least) ** 0.5)
+    return f" With {least} items they are some {short:.0f} % too narrow." if least < FEW_ITEMS else ""
 
 
 def _plain(value: Any) -> Any:
