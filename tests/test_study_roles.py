@@ -128,7 +128,7 @@ def test_texts_speak_of_the_dimension(tables: dict[str, Path], capsys: pytest.Ca
     assert study("agreement", *base) == 0
     assert "JudgeSense" in capsys.readouterr().out
     assert study("aggregate", *base, "--rule", "single", "--default", "t2") == 0
-    assert "the default voter 't2' alone" in capsys.readouterr().out
+    assert "the voter 't2' alone" in capsys.readouterr().out
 
 
 def test_judges_with_calls_missing_are_compared_all_the_same(

@@ -241,7 +241,7 @@ def _notes(panel: Panel, names: Sequence[str], decided: Sequence[Sequence[Decide
         "ordered": "a tie goes to the first class in the declared order, which favours that class",
         "random": "a tie is drawn by a hash of the seed and the item",
     }
-    told = {**RULES, "single": f"the default voter {panel.voters[panel.default]!r} alone"}
+    told = {**RULES, "single": f"the voter {panel.voters[panel.default]!r} alone; --default (default=) names another"}
     notes = [f"{name}: {told[name]}." for name in names]
     notes.append(f"Ties: {said[ties]}; an abstention is a wrong decision and has no score.")
     if BOTTOM in panel.laid.classes:

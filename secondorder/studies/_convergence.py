@@ -163,7 +163,9 @@ def convergence(
     notes = (
         f"Default voter: {default!r}. An event is an item{''.join(f' × {name}' for name in panel.laid.rest)}.",
         *(f"{name}: {said}." for name, said in STOPS.items()),
-        "Votes come in the declared order." if order == "declared" else "Averages over all orders of the voters.",
+        f"Votes come in the order of the cube, {panel.voters[0]!r} first."
+        if order == "declared"
+        else "Averages over all orders of the voters.",
     )
     return StudyResult(
         f"Convergence of {n_voters} votes: {' × '.join(as_names(voters))}",
