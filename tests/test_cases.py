@@ -186,7 +186,7 @@ def test_case_12_answers_of_one_cache_slot_are_found_and_said(tmp_path: Path) ->
     assert json.loads(cube.attrs["duplicates"])["response_id_inside_cell"] == 48
     run = so.run_audit(tmp_path)  # every call is stored: it asks nobody
     assert run.decomposition["call"].estimate == 0
-    assert "48 calls share a response id with another: they are copies of an answer" in str(run.decomposition)
+    assert "48 calls share a response id with another, and its verdict: copies of an answer" in str(run.decomposition)
     html = run.report.read_text(encoding="utf-8")
     assert "Do not rely on toy: 48 of its 48 calls share a response id with another" in html
     found = {entry.name for entry in so.check_independence(cube).suspicious}

@@ -11,7 +11,7 @@ import pytest
 import secondorder as so
 from secondorder._audit._origins import Origin, Origins
 from secondorder._schema import STATUS
-from secondorder._statistics._origins import origin_notes, regimes_of, repeated_ids
+from secondorder._statistics._origins import origin_notes, regimes_of, shared_ids
 from secondorder._statistics._outcomes import integrity
 from secondorder.acquire import Call, Record
 from secondorder.acquire._spec import JudgeSpec
@@ -93,9 +93,32 @@ def test_a_call_without_answer_has_no_regime():
 def test_ids_given_twice_are_counted_the_same_everywhere():
     keys = np.array([5, 5, 7, 0, 0, 7, 7, 9]).reshape(2, 2, 2)  # 0: the server gave none
     cube = cube_with(Origins(Spec), [Origin(0, cached=False)] * 8)
-    assert repeated_ids(cube) is None
+    assert shared_ids(cube) is None
     cube = cube.assign(response_key=(cube.verdict.dims, keys))
-    assert repeated_ids(cube) == 5
+    assert shared_ids(cube) == (5, 2, 0)
     assert origin_notes(cube)[0].startswith("5 calls share a response id")
     assert int(integrity(cube)["repeated_ids"][0]) == 5
     assert any(found.note == "5 calls" for found in so.check_independence(cube, draws=99).detectors)
+
+
+@pytest.mark.parametrize(
+    ("keys", "varied", "found"),
+    [
+        ([3] * 8, 1, (8, 1, 1)),  # a gateway that gives every answer the same id
+        ([5, 5, 7, 0, 0, 7, 7, 9], 3, (5, 2, 1)),  # the calls with 7 differ, those with 5 do not
+        ([1, 2, 3, 4, 5, 6, 7, 8], 3, (0, 0, 0)),
+    ],
+)
+def test_one_id_under_different_verdicts_is_no_copy(keys, varied, found):
+    cube = cube_with(Origins(Spec), [Origin(0, cached=False)] * 8)
+    dims, shape = cube["verdict"].dims, cube["verdict"].shape
+    codes = (np.arange(8) >= varied).astype(np.int8)
+    cube = cube.assign(verdict=(dims, codes.reshape(shape)), response_key=(dims, np.reshape(keys, shape)))
+    assert shared_ids(cube) == found
+    notes = origin_notes(cube)
+    assert not any("copies of an answer" in note for note in notes)
+    assert [f"under {found[2]} of these {found[1]} ids the verdicts differ" in note for note in notes] == [True] * bool(
+        found[0]
+    )
+    suspicious = {entry.name for entry in so.check_independence(cube, draws=99).suspicious}
+    assert "repeated ids" not in suspicious

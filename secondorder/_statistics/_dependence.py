@@ -20,7 +20,7 @@ from secondorder._statistics._decompose import decompose
 from secondorder._statistics._decomposition import Decomposition
 from secondorder._statistics._estimate import item_values
 from secondorder._statistics._group import Group
-from secondorder._statistics._origins import repeated_ids
+from secondorder._statistics._origins import shared_ids
 from secondorder._statistics._repeats import require_named_repeats
 from secondorder._statistics._soft import has_sampled, is_soft, sampled_verdicts, summarise
 from secondorder.core._dependence import independence_tests
@@ -49,7 +49,7 @@ CAUSES: Mapping[str, str] = {
     "drift by time": "some classes become more frequent with time: drift over the run",
     "change by rank": "calls far apart in the order of sending agree less: the judge changed during the run",
     "change by time": "calls far apart in time agree less: the judge changed during the run",
-    "repeated ids": "calls share a response id: one answer was counted twice",
+    "repeated ids": "calls share a response id and the verdict: one answer was counted twice",
     SOFT_CALLS: "sampled verdicts do not follow the probabilities listed for the same calls: soft ones are those of "
     "another law (sampling fields, unfinished words, labels of several tokens)",
     SOFT_CELLS: "in some cell sampled verdicts do not follow the probabilities listed for the same calls: soft "
@@ -304,8 +304,9 @@ def _when(part: xr.Dataset, group: Group) -> dict[str, Floats]:
 def _counted(group: Group, part: xr.Dataset, values: Floats) -> list[Detector]:
     """What needs no test: one response id under two calls, and cells that never vary although they differ."""
     found = []
-    if (repeated := repeated_ids(part)) is not None:
-        found.append(("repeated ids", repeated > 0, f"{repeated} calls"))
+    if (shared := shared_ids(part)) is not None:
+        # Ids under which the verdicts differ are not unique: then equal ids are no sign of a copy.
+        found.append(("repeated ids", shared.calls > 0 and not shared.varied, f"{shared.calls} calls"))
     tie = 1e-12 * group.scale
     constant = bool((np.abs(values[:, group.index("call")]) <= tie).all())
     differ = bool((values[:, group.index("total")] > tie).any())

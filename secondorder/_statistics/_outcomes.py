@@ -12,7 +12,7 @@ from secondorder._labels._attributes import class_labels, load
 from secondorder._labels._columns import natural_order
 from secondorder._labels._cube import by_text, groups
 from secondorder._schema import CODE_MISSING, ITEM, REASONS, REPEAT, STATUS
-from secondorder._statistics._origins import repeated_ids
+from secondorder._statistics._origins import shared_ids
 
 __all__ = ["gold_match", "integrity", "outcome_counts"]
 
@@ -97,7 +97,8 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
     Dataset, dims (group)
         ``planned``, ``completed``, ``not_called``, ``cells``, ``cells_short`` (fewer than two completed calls);
         ``first_sent`` and ``last_sent`` (Unix time) where the cube carries times; ``attempts`` and ``retried`` where it
-        carries attempts; ``repeated_ids`` (calls that share a response id with another call) where it carries ids;
+        carries attempts; where it carries ids ``repeated_ids`` (calls that share a response id with another call),
+        ``shared_ids`` (such ids) and ``varied_ids`` (those whose calls have different verdicts: no copies);
         ``drift``, ``drift_se``, ``drift_class`` where it carries send ranks: the change of a class's probability from
         the first to the last call sent, by a line fitted within cells, for the class whose change is the most standard
         errors from 0 (the most of as many tries as there are classes).
@@ -125,8 +126,8 @@ def integrity(cube: xr.Dataset) -> xr.Dataset:
             attempts = load(part["attempts"])
             row["attempts"] = int(attempts[attempts > 0].sum())
             row["retried"] = int((attempts > 1).sum())
-        if (repeated := repeated_ids(part)) is not None:
-            row["repeated_ids"] = repeated
+        if (shared := shared_ids(part)) is not None:
+            row["repeated_ids"], row["shared_ids"], row["varied_ids"] = shared
         if "send_rank" in part:
             rank = load(part["send_rank"].transpose(*part["verdict"].transpose(..., REPEAT).dims))
             row |= _drift(codes, rank, class_labels(part))

@@ -79,11 +79,20 @@ def _copies(tree: xr.DataTree) -> Iterator[str]:
     if data is None or "repeated_ids" not in data:
         return
     for name, row in groups(tree, data):
-        if int(row.repeated_ids):
+        if not int(row.repeated_ids):
+            continue
+        varied = int(row.varied_ids) if "varied_ids" in row else 0
+        if varied:
+            yield (
+                f"{name}: {int(row.repeated_ids)} of its {int(row.completed)} calls share a response id with another, "
+                f"but under {varied} of these {int(row.shared_ids)} ids the verdicts differ: the server's ids are not "
+                "unique, and say nothing of copies."
+            )
+        else:
             yield (
                 f"Do not rely on {name}: {int(row.repeated_ids)} of its {int(row.completed)} calls share a response id "
-                "with another. They are copies of an answer, not calls, and copies inside a cell turn call noise into "
-                "effects."
+                "with another, and its verdict. They are copies of an answer, not calls, and copies inside a cell turn "
+                "call noise into effects."
             )
 
 

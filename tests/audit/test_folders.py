@@ -64,7 +64,8 @@ def test_an_edited_audit_is_planned_anew_where_nothing_was_called(tmp_path):
         replaced(spec, ("http://127.0.0.1:1/v1", server.base_url), ("repeats = 2", "repeats = 3"))
         run = so.run_audit(spec, note=notes.append)
         assert notes[0] == "plan: planned anew: nothing had been called"
-        assert run.summary.planned == 72 and len(server.server.served) == 72
+        assert run.summary.planned == 72
+        assert len(server.server.served) == 72
     folder = find_target(spec).folder
     assert verify_ledger(folder.ledger) == []
     assert folder.read_manifest()["spec"]["judges"]["toy"]["base_url"] == server.base_url
@@ -76,9 +77,10 @@ def test_a_planning_anew_that_was_killed_halfway_is_taken_up(tmp_path, monkeypat
     folder, first = planned_folder(so.load_audit(spec))
     replaced(spec, ("seed = 7", "seed = 8"))
     for place in ("secondorder.acquire._ledger_create._insert", "secondorder._audit._plan.write_bytes"):
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(place, raising)
-            planned_folder(so.load_audit(spec))
+            with pytest.raises(KeyboardInterrupt):
+                planned_folder(so.load_audit(spec))
         assert not folder.manifest.exists(), "no command calls from a folder without manifest"
     with read_ledger(folder.ledger) as reader:
         assert reader.meta["calls_sha256"] != first.manifest["calls_sha256"]
@@ -100,7 +102,7 @@ def test_an_announced_call_and_another_writer_keep_the_plan(tmp_path):
         with pytest.raises(LockedError, match="is writing this ledger"):
             planned_folder(so.load_audit(spec))
         ledger.intend([(0, 1)]).result()
-    with pytest.raises(SpecError, match="design.repeats: 2 → 3"):
+    with pytest.raises(SpecError, match=r"design\.repeats: 2 → 3"):
         planned_folder(so.load_audit(spec))
     assert folder.manifest.read_bytes() == before
     with read_ledger(folder.ledger) as reader:
