@@ -296,6 +296,31 @@ def test_comparison_refuses_other_declarations_and_notes_other_levels() -> None:
     assert "complete, across-repeats" in notes
 
 
+def test_a_judge_that_was_selected_keeps_its_name() -> None:
+    cube = cube_of(random_codes(2, 6, 2, 3), judge=True)
+    one, other = (so.decompose(cube.sel(judge=name)) for name in ("j0", "j1"))
+    assert one.groups[0].by == {"judge": "j0"}
+    assert (one["call"], other["call"]) == tuple(so.decompose(cube).select(judge=name)["call"] for name in ("j0", "j1"))
+    assert so.compare(one, other).to_dict() == so.decompose(cube).comparison.to_dict()
+    assert so.paired_test(one, other).pairs == (({"judge": "j0"}, {"judge": "j1"}),)
+    # The same judge twice is told apart by position, and so is what has no name.
+    assert so.paired_test(one, one).pairs[0][1] == {"judge": "j0", "decomposition": "2"}
+    nameless = so.decompose(cube.sel(judge="j1", drop=True))
+    assert nameless.groups[0].by == {}
+    assert so.paired_test(nameless, one).pairs[0][0] == {"decomposition": "1"}
+
+
+def test_a_level_of_a_facet_is_no_judge() -> None:
+    cube = cube_of(random_codes(6, 2, 2, 3), facets=("judge", "prompt"))
+    assert so.decompose(cube.sel(judge="j0")).groups[0].by == {}
+
+
+def test_soft_and_sampled_verdicts_are_told_apart() -> None:
+    codes = random_codes(6, 2, 3)
+    found = so.compare(so.decompose(cube_of(codes, soft=0.3 + 0.4 * np.eye(2)[codes])), so.decompose(cube_of(codes)))
+    assert any(note.startswith("soft verdicts in 1 alone") for note in found.notes)
+
+
 def test_an_item_keeps_its_stratum() -> None:
     codes, others = random_codes(6, 2, 3), random_codes(6, 2, 3, seed=1)
     one = so.decompose(cube_of(codes, stratum=list("sssuuu")))

@@ -14,11 +14,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._canon import join_key
 from secondorder._design import Facet
 from secondorder._labels._attributes import attribute, group_dim, load
 from secondorder._labels._checks import INVALID, NO_COMPLETION, NOT_CALLED, VALID, check_cube
 from secondorder._labels._columns import split_key
-from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, REASONS, REPEAT, STATUS
+from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, JUDGE, REASONS, REPEAT, STATUS
 from secondorder.errors import CubeError
 
 __all__ = ["RESERVED_NAMES", "by_text", "groups", "new_cube", "smallest_int"]
@@ -176,13 +177,14 @@ def groups(cube: xr.Dataset, facets: Sequence[str] | None = None) -> Iterator[tu
     Yields
     ------
     by : dict of str to str
-        Label of the group for each column of `by`; empty for a cube without groups.
+        Label of the group for each column of `by`; that of the judge for a cube of one judge that was selected from
+        several; empty for a cube without groups.
     cube : Dataset
         Without the group dimension.
     """
     dim = group_dim(cube, facets)
     if dim is None:
-        yield {}, cube
+        yield _selected(cube), cube
         return
     names = attribute(cube, "by", [dim])
     for position, label in enumerate(cube[dim].values.tolist()):
@@ -194,6 +196,15 @@ def groups(cube: xr.Dataset, facets: Sequence[str] | None = None) -> Iterator[tu
             if foreign.any():
                 part = part.isel({axis: _anywhere(part["status"].dims, ~foreign, axis) for axis in (ITEM, REPEAT)})
         yield dict(zip(names, split_key(label, len(names)), strict=True)), part
+
+
+def _selected(cube: xr.Dataset) -> dict[str, str]:
+    """Name of the one group that was selected from a cube, as ``cube.sel(judge="a")`` leaves it."""
+    names = attribute(cube, "by", [JUDGE])
+    dim = join_key(names)
+    if dim not in cube.coords or cube[dim].ndim or dim in attribute(cube, "facets", {}):
+        return {}
+    return dict(zip(names, split_key(str(cube[dim].values), len(names)), strict=True))
 
 
 def _anywhere(dims: Sequence[Any], flags: NDArray[np.bool_], kept: str) -> NDArray[np.integer[Any]]:

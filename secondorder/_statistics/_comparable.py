@@ -86,6 +86,9 @@ def differing_declarations(groups: Sequence[Group]) -> tuple[str, ...]:
     pairs = dict.fromkeys(group.settings.pairs for group in groups)
     if len(pairs) > 1:
         notes.append(f"pairs of calls differ: {', '.join(pairs)}")
+    soft = [label_of(group.by) for group in groups if group.calls.soft is not None]
+    if 0 < len(soft) < len(groups):
+        notes.append(f"soft verdicts in {', '.join(soft)} alone: call and total of the others hold the drawing as well")
     return tuple(notes)
 
 
