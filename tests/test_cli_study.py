@@ -182,7 +182,7 @@ def test_lottery_reads_scores_that_are_no_classes(tmp_path: Path, capsys: pytest
 
 def test_designs_on_scales_and_on_a_binary_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(2)
-    bounds = {"1-7": (1, 7), "0-10": (0, 10)}
+    bounds = {"1-7": (1, 7), "stars": (0, 10)}
     rows = []
     for q in range(30):
         human = float(rng.uniform(2, 6))
@@ -194,7 +194,7 @@ def test_designs_on_scales_and_on_a_binary_task(tmp_path: Path, capsys: pytest.C
                              "task": "t1" if q % 2 else "t2"})  # fmt: skip
     table = write(tmp_path / "designs.csv", rows)
     base = ["--item", "q", "--facet", "model", "--facet", "scale", "--score", "score", "--gold", "human"]
-    rest = ["--coord", "task", "--group", "task", "--bounds", "0-10=0,10", "--permutations", "19", "--draws", "50"]
+    rest = ["--coord", "task", "--group", "task", "--bounds", "stars=0,10", "--permutations", "19", "--draws", "50"]
     assert study("design", table, *base, *rest, "--without", "model=a", "--vary", "model") == 0
     out = capsys.readouterr().out
     for title in (
@@ -207,7 +207,7 @@ def test_designs_on_scales_and_on_a_binary_task(tmp_path: Path, capsys: pytest.C
     ):
         assert title in out
     assert study("design", table, *base, "--permutations", "0") == 2
-    assert "scale '0-10' has no bounds" in capsys.readouterr().err
+    assert "scale 'stars' has no bounds" in capsys.readouterr().err
     verdicts = [
         {"q": q, "detail": d, "model": m, "v": str(rng.random() < 0.6).upper(), "right": str(q % 2 == 1).upper()}
         for q in range(40) for d in ("base", "long") for m in ("a", "b")

@@ -12,7 +12,6 @@ import pytest
 import scipy.stats as ss
 import xarray as xr
 
-from secondorder import studies
 from secondorder.errors import CubeError, InputError
 from secondorder.studies import coefficient, dominant_source, factor_effects, judge_designs, map_scale
 from secondorder.studies._design_errors import error_columns, read_errors
@@ -268,4 +267,3 @@ def test_hanna_designs_with_failed_judgements_set_aside(data_dir: Path) -> None:
     sources = dominant_source(data, factors=["judge", "prompt"], scales=(1, 5), to=(1, 5), draws=0)
     share = sources["share"].estimate
     assert float(share.sel(component="judge")) > float(share.sel(component="prompt"))
-    assert studies.SCALES["1-7"] == (1, 7)

@@ -64,7 +64,7 @@ def design(
     scale
         The factor whose levels are rating scales.
     bounds
-        LEVEL=LO,HI of a level of that factor; or LO,HI for all scores. Default: 1-7, -3-3, 0-1 and 0-100 are known.
+        LEVEL=LO,HI of a level of that factor; or LO,HI for all scores. Default: what a level such as 1-5 names.
     to
         LO,HI of the common scale.
     group
@@ -161,9 +161,7 @@ def _scales(bounds: list[str] | None) -> dict[str, tuple[float, float]] | tuple[
         return None
     if len(bounds) == 1 and "=" not in bounds[0]:
         return pair_of(bounds[0], "--bounds")
-    from secondorder.studies import SCALES
-
     named = pairs_of(bounds, "--bounds", "LEVEL=LO,HI")
     if not all(named.values()):
-        raise InputError("--bounds is LEVEL=LO,HI or LO,HI", place="--bounds", remedy="write for instance 0-10=0,10")
-    return {**SCALES, **{level: pair_of(text, "--bounds") for level, text in named.items()}}
+        raise InputError("--bounds is LEVEL=LO,HI or LO,HI", place="--bounds", remedy="write for instance stars=1,5")
+    return {level: pair_of(text, "--bounds") for level, text in named.items()}

@@ -34,7 +34,6 @@ from ._result import StudyResult as StudyResult
 from ._result import differences as differences
 from ._reversals import rank_reversals as rank_reversals
 from ._rules import RULES as RULES
-from ._scales import SCALES as SCALES
 from ._scales import map_scale as map_scale
 from ._similarity import similarity_stability as similarity_stability
 from ._verbosity import verbosity_bias as verbosity_bias

@@ -14,7 +14,7 @@ from secondorder._schema import ITEM
 from secondorder.errors import CubeError, InputError, KernelError
 from secondorder.studies._disagreement import Array, label_scores
 from secondorder.studies._layout import By, as_names, lay_out, levels_of
-from secondorder.studies._scales import SCALES, Bounds, Scales, check_bounds, mapped
+from secondorder.studies._scales import Bounds, Scales, check_bounds, mapped, named_bounds
 from secondorder.studies._scores import Incomplete, scored
 
 __all__ = ["Grid", "crossed", "make_grid"]
@@ -114,7 +114,7 @@ def make_grid(
     if isinstance(scales, tuple):
         cube = _on_one_scale(cube, None, {"": scales}, to)
     elif scale in names or scales is not None:
-        cube = _on_one_scale(cube, scale, scales or SCALES, to)
+        cube = _on_one_scale(cube, scale, scales or {}, to)
     laid = lay_out(cube, "score", inner=names, by=() if by is None else by, fill=np.nan)
     bad = lay_out(cube, "invalid", inner=names, by=() if by is None else by, fill=0.0).values
     levels = [levels_of(cube, name) for name in names]
@@ -158,7 +158,7 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
     values, invalid = array.to_numpy().copy(), cube["invalid"].to_numpy().copy()
     axis = 0 if name is None else array.dims.index(name)
     for position, label in enumerate([""] if name is None else levels_of(cube, name)):
-        bounds = scales.get(label)
+        bounds = scales.get(label) or named_bounds(label)
         if bounds is None:
             raise InputError(
                 f"scale {label!r} has no bounds",

@@ -59,9 +59,9 @@ def judge_designs(
     human : str
         Variable or coordinate of the items with the human scores, on the scale `to`.
     scale, scales, to
-        The factor whose levels are rating scales; (lowest, highest) of each of them (default: :data:`SCALES`), or one
-        pair for all scores; the common scale that they are mapped to, linearly. A score outside its scale is invalid:
-        set aside and counted. With neither, scores are taken as they are.
+        The factor whose levels are rating scales; (lowest, highest) of each of them (default: what a level such as
+        ``1-5`` names), or one pair for all scores; the common scale that they are mapped to, linearly. A score outside
+        its scale is invalid: set aside and counted. With neither, scores are taken as they are.
     by : str or sequence of str, optional
         Dimensions or item coordinates to group by, such as the task. Default: none.
     without : mapping of factor to levels, optional

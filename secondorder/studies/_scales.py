@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,14 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from secondorder.errors import InputError
 from secondorder.studies._disagreement import Array
 
-__all__ = ["SCALES", "check_bounds", "map_scale", "mapped"]
+__all__ = ["check_bounds", "map_scale", "mapped", "named_bounds"]
 
 Bounds = tuple[float, float]
 Scales = Mapping[str, Bounds] | Bounds
 """Bounds of every level of a scale factor, or of all scores."""
 
-SCALES: dict[str, Bounds] = {"1-7": (1, 7), "-3-3": (-3, 3), "0-1": (0, 1), "0-100": (0, 100)}
-"""Scales that level names stand for; any other is declared."""
+NAMED = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
+
+
+def named_bounds(level: str) -> Bounds | None:
+    """Bounds that a level such as ``1-5`` or ``-3-3`` names; None for any other name.
+
+    Examples
+    --------
+    >>> named_bounds("0-100"), named_bounds("-3-3"), named_bounds("stars")
+    ((0.0, 100.0), (-3.0, 3.0), None)
+    """
+    found = NAMED.fullmatch(level)
+    return None if found is None else (float(found[1]), float(found[2]))
 
 
 def check_bounds(bounds: Bounds, place: str) -> None:
