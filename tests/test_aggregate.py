@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
+import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError, TableError, UndefinedError
 from secondorder.studies import aggregate, dawid_skene, vote
@@ -226,6 +228,21 @@ def test_the_order_and_number_of_tasks_change_no_error_rate() -> None:
     assert twice.log_likelihood == pytest.approx(2 * once.log_likelihood, rel=1e-12)
     with pytest.raises(UndefinedError, match="no task"):
         dawid_skene(np.zeros((0, 3, 2)))
+
+
+def test_an_ordered_tie_needs_an_order() -> None:
+    """Classes that were found stand in the order of the alphabet: taking the first would be a bias nobody declared."""
+    rows = [
+        {"q": q, "p": p, "v": v} for q, pair in enumerate(("AB", "BA", "AA")) for p, v in zip("xy", pair, strict=True)
+    ]
+    asked: dict[str, Any] = {"item": "q", "facets": ["p"], "verdict": "v", "number_repeats": True}
+    found, declared = so.make_cube(rows, **asked), so.make_cube(rows, **asked, classes=["B", "A"])
+    with pytest.raises(InputError, match="first of the alphabet"):
+        aggregate(found, voters="p", ties="ordered", draws=0)
+    with pytest.raises(InputError, match="first of the alphabet"):
+        studies.match_budget(found, prompt="p", ties="ordered", draws=0)
+    said = aggregate(declared, voters="p", rules=["plurality"], ties="ordered", draws=0).data["decision"]
+    assert said.to_numpy().ravel().tolist() == ["B", "B", "A"]
 
 
 def test_names_in_digits_have_no_mean() -> None:

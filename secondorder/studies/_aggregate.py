@@ -116,6 +116,7 @@ def aggregate(
     if set(kinds) - set(CORRELATIONS):
         raise InputError(f"correlations {list(kinds)}", place="correlations", remedy=f"some of {list(CORRELATIONS)}")
     panel = make_panel(data, voters=voters, default=default, by=by, gold=gold, scores=scores, invalid=invalid)
+    check_ties(ties, ranked=panel.laid.ranked)
     names = check_rules(rules, panel)
     decided = [[decide(name, panel, g, ties=ties, seed=seed) for name in names] for g in range(len(panel.counts))]
     grouping: By = (*panel.laid.by, ("rule", tuple(names)))

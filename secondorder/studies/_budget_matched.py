@@ -156,6 +156,7 @@ def match_budget(
     free = [name for name in cube["verdict"].dims if name not in as_names(by)]
     there = [name if name in free else () for name in (judge, prompt, repeat)]
     laid = arrange(cube, inner=there, by=by, invalid=invalid)
+    check_ties(ties, ranked=laid.ranked)
     counts, kept = _counts(laid, incomplete)
     known = _Known(*gold_of(cube, gold, laid.classes, scores), known_scores(cube, laid.classes, scores), rule)
     grid = [(source, int(m)) for source in SOURCES for m in calls]

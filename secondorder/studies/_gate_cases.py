@@ -18,7 +18,7 @@ from secondorder.studies._panel import make_panel
 from secondorder.studies._parts import Codes
 from secondorder.studies._ratings import Invalid, check_cube
 from secondorder.studies._stopping import Stop, check_stop, stop_times
-from secondorder.studies._votes import Ties, chosen, decision_weights, tied, uniforms
+from secondorder.studies._votes import Ties, check_ties, chosen, decision_weights, tied, uniforms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +102,7 @@ def make_cases(
     if len(as_names(voters)) != 1:
         raise InputError(f"voters={voters!r}", place="voters", remedy="a gate stands before one dimension")
     panel = make_panel(cube, voters=voters, default=first, by=(), gold=gold, scores=None, invalid=invalid)
+    check_ties(ties, ranked=panel.laid.ranked)
     codes, counts = panel.laid.codes[0], panel.counts[0]
     order = [panel.default, *(k for k in range(len(panel.voters)) if k != panel.default)]
     complete: NDArray[np.bool_] = np.asarray((codes >= 0).all(-1))

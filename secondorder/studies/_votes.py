@@ -34,10 +34,16 @@ class Votes(NamedTuple):
     tied: NDArray[np.bool_]
 
 
-def check_ties(ties: Ties) -> None:
-    """Refuse an unknown rule for ties."""
+def check_ties(ties: Ties, *, ranked: bool = True) -> None:
+    """Refuse an unknown rule for ties, and an order of classes (`ranked`: somebody gave one) that is the alphabet's."""
     if ties not in get_args(Ties):
         raise InputError(f"ties={ties!r}", place="ties", remedy=f"say one of {', '.join(get_args(Ties))}")
+    if ties == "ordered" and not ranked:
+        raise InputError(
+            "the classes were found in the data: a tie would go to the first of the alphabet",
+            place="ties",
+            remedy="give classes= in their order, or ties='random'",
+        )
 
 
 def decision_weights(counts: Array, *, rule: str, ties: Ties, n_voters: int) -> Array:
