@@ -43,6 +43,9 @@ def test_position_bias_of_nine_judges(data_dir: Path) -> None:
     first = named.assign(first=named["displayed"] == "A").groupby("judge")["first"].sum() / (96 * 2 * 3)
     for judge, share in first.items():
         assert float(found["first_slot"].estimate.sel(judge=judge)) == pytest.approx(share, abs=1e-12)
+    decisive = named.assign(first=named["displayed"] == "A").groupby("judge")["first"].mean()
+    for judge, share in decisive.items():
+        assert float(found["decisive_first"].estimate.sel(judge=judge)) == pytest.approx(share, abs=1e-12)
     assert (found.data["lower"].sel(measure="preference") < found["preference"].estimate).all()
     assert set(found.data["n_swapped"].to_numpy()) == {96}
 

@@ -246,6 +246,12 @@ def test_hidden_ids_are_assigned_after_seeds_and_ranks(send, monkeypatch):
     assert before != after
 
 
+def test_hidden_ids_are_ranks_of_a_hash():
+    for repeat in range(50):
+        ranked = sorted(range(4), key=lambda slot, r=repeat: (blake64(["hidden", 3, "j", "i", "BA", r, slot]), slot))
+        assert _seeds.hidden_places(3, "j", "i", "BA", repeat, 4) == [ranked.index(slot) for slot in range(4)]
+
+
 def test_hidden_ids_are_balanced_over_slots():
     """6 000 blocks of 3: 9 counts within 5 standard errors (a fair hash fails at 5e-6; a bias of 10 % is seen)."""
     counts = Counter(
