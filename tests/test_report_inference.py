@@ -101,6 +101,27 @@ def test_with_few_calls_the_error_of_calls_is_labelled_as_a_bound() -> None:
     assert "an upper bound in expectation" in shown(tree)
 
 
+def test_what_is_said_of_call_noise_is_not_said_of_soft_verdicts() -> None:
+    codes = some(judges=1)
+    cube = made(codes)
+    rng = np.random.default_rng(4)
+    laws = rng.dirichlet([2, 2, 1], size=codes.shape[:-1])[..., None, :]
+    same = np.broadcast_to(laws, (*codes.shape, 3)).copy()
+    soft = cube.assign(soft=((*cube["verdict"].dims, "class"), same))
+    tree = result_tree(so.decompose(soft))
+    assert tree["/components"].to_dataset().soft.all()
+    reasons = tree["/errors"].to_dataset().reason.sel(covers="calls").values
+    assert all("give the same soft verdict" in reason for reason in reasons.ravel())
+    text = shown(tree)
+    assert "none where all calls of a cell list the same" in text
+    for sentence in ("exact multiple", "count call noise", "Plug-in measures would report"):
+        assert sentence not in text
+        assert sentence in shown(result_tree(so.decompose(cube)))
+    # Soft in form alone: one-hot vectors are sampled verdicts.
+    hard = cube.assign(soft=((*cube["verdict"].dims, "class"), np.eye(3)[codes]))
+    assert not result_tree(so.decompose(hard))["/components"].to_dataset().soft.any()
+
+
 def test_levels_of_a_random_facet_have_rows_of_their_own() -> None:
     cube = made(some(judges=1), facets=[so.Facet("prompt", "random"), so.Facet("order")])
     result = so.decompose(cube)

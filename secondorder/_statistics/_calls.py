@@ -35,6 +35,11 @@ class Calls:
         """The calls of some of the items."""
         return Calls(self.codes[items], self.kernel, None if self.soft is None else self.soft[items])
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether any verdict is soft indeed: spread over several classes."""
+        return self.soft is not None and bool((self.soft.max(-1) < 1.0).any())
+
     def verdicts(self) -> NDArray[Any]:
         """Soft verdicts where there are any, else class codes: what tests take."""
         return self.codes if self.soft is None else self.soft

@@ -25,6 +25,7 @@ NOT_POSITIVE = (
     "the unbiased estimate of the call variance is not positive: the calls are too few, or too much alike, to tell it "
     "from zero"
 )
+SAME_LISTS = "all calls of a cell give the same soft verdict: they have no noise"
 UPPER_BOUND_NOTE = (
     "se_calls is the standard error over items, an upper bound in expectation: call variance has no unbiased estimate "
     "{why}"
@@ -165,11 +166,12 @@ def _call_errors(group: Group) -> ItemErrors:
     total = noise.sum(0) / len(variance) ** 2
     defined = total > 0
     se = np.sqrt(np.where(defined, total, np.nan))
+    why = SAME_LISTS if group.calls.soft is not None and not noise.any() else NOT_POSITIVE
     return ItemErrors(
         group.values.mean(0),
         se,
         np.where(defined, np.inf, np.nan),
-        tuple("" if flag else NOT_POSITIVE for flag in defined),
+        tuple("" if flag else why for flag in defined),
     )
 
 

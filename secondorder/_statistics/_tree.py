@@ -140,6 +140,7 @@ def _components(result: Decomposition, errors: xr.Dataset) -> xr.Dataset:
         # 1 and 0, and a missing value where there is no estimate: "not above" is an answer, too.
         for name, values in (("above_tau", data.estimate), ("plugin_above_tau", data.plugin)):
             data[name] = (values > tau).where(values.notnull())
+    data["soft"] = ("group", [group.calls.is_spread for group in result.groups])
     leads = [_lead(group, result.settings.level) for group in result.groups]
     for name in _Lead._fields:
         data[name] = ("group", [getattr(lead, name) for lead in leads])

@@ -42,6 +42,8 @@ __all__ = [
 
 MOST_ITEM_ROWS = 200
 SAID_IN_SENTENCES = 3
+SAME = 1e-12
+SOFT_NOISE = "Plug-in measures count as an effect what noise is left in soft verdicts"
 
 
 def answer_section(tree: xr.DataTree) -> Section:
@@ -50,9 +52,10 @@ def answer_section(tree: xr.DataTree) -> Section:
     found = list(groups(tree, data))
     said = list(_warnings(tree))
     said += [_said(name, row, main) for name, row in found] if len(found) <= SAID_IN_SENTENCES else []
+    counted = SOFT_NOISE if _all_soft(data) else "Plug-in measures count call noise as an effect of the facets"
     said.append(
-        "Plug-in measures count call noise as an effect of the facets; the debiased estimates do not. A negative "
-        "estimate is sampling noise around a small component, shown as it is."
+        f"{counted}; the debiased estimates do not. A negative estimate is sampling noise around a small component, "
+        "shown as it is."
     )
     rows: list[Row] = []
     for name, row in found:
@@ -107,7 +110,8 @@ def _said(name: str, row: xr.Dataset, main: list[str]) -> str:
     if largest:
         share = f"{number(value(row, largest), 3)}, {percent(value(row, largest, 'share'), 0)} of it"
         lines.append(f"The largest part is {source(largest)}: {share}{_lead(row, source(second))}.")
-    if main and not np.isnan([value(row, facet) for facet in main]).any():
+    inflated = [abs(value(row, facet, "inflation")) > SAME for facet in main]
+    if main and any(inflated) and not np.isnan([value(row, facet) for facet in main]).any():
         lines.append(
             f"Plug-in measures would report {_ranked(row, main, 'plugin')}; debiased it is {_debiased(row, main)}."
         )
@@ -173,10 +177,19 @@ def components_section(tree: xr.DataTree) -> Section:
         figures.append(Figure("Bands", plot.to_svg(plot.bands(data), identity="bands")))
     text = (
         f"Bands: {100 * float(attrs['level']):g} %, {attrs['interval']}, covering {attrs['covers']}. Inflation is "
-        "plug-in minus debiased. With complete pairs, equal weights and the same number R of calls in every cell it "
-        "is an exact multiple of the call component in every sample, and R times it has the same mean at every R."
+        "plug-in minus debiased. "
+    )
+    text += (
+        "Of soft verdicts it is what noise is left in them: none where all calls of a cell list the same."
+        if _all_soft(data)
+        else "With complete pairs, equal weights and the same number R of calls in every cell it is an exact multiple of "
+        "the call component in every sample, and R times it has the same mean at every R."
     )
     return Section("Components, debiased beside plug-in", text, tuple(tables), tuple(figures))
+
+
+def _all_soft(data: xr.Dataset) -> bool:
+    return "soft" in data and bool(data.soft.all())
 
 
 def _above(estimate: xr.DataArray, above: xr.DataArray) -> str:
@@ -218,6 +231,8 @@ def prefixes_section(tree: xr.DataTree) -> Section | None:
         "The same estimates from the first repeats alone. The plug-in nears the debiased value as 1/R: effects fall, "
         "call and total rise. R times its inflation stays level but for chance, because it is made of call noise alone."
     )
+    if _all_soft(tree["/components"].to_dataset()):
+        text = f"The same estimates from the first repeats alone. {SOFT_NOISE}, and that falls as 1/R."
     return Section("With fewer repeats", text, tuple(tables), (prefix_figure(data, main),) if main else ())
 
 
