@@ -11,8 +11,10 @@ import xarray as xr
 
 import secondorder as so
 from secondorder import studies
+from secondorder._schema import REASONS, STATUS
 from secondorder.errors import CubeError, InputError, KernelError, TableError
 from secondorder.studies import COEFFICIENTS, agreement, coefficient, repeat_agreement
+from secondorder.studies._scores import score_rows
 
 from .small_cubes import cube_of
 
@@ -206,6 +208,18 @@ def test_another_judge_changes_no_coefficient_of_this_one() -> None:
 
 
 # The labelled layer ---------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_a_stop_rule_withheld_is_not_missing() -> None:
+    verdict = np.array([[0, 1], [1, 0], [0, -1], [-1, -1]])
+    status, reason = np.where(verdict < 0, 2, 0), np.where(verdict < 0, REASONS.index("timeout"), 0)
+    status[3], reason[3] = STATUS.index("not_called"), REASONS.index("stop_rule")
+    cube = cube_of(verdict, ("item", "prompt"), ["a", "b"])
+    cube = cube.assign(status=(("item", "prompt"), status), reason=(("item", "prompt"), reason))
+    assert int(agreement(cube, draws=0).data["n_missing"]) == 1
+    assert score_rows(cube, prompt="prompt", by=None, scores={"a": 1, "b": 2}).n_missing.tolist() == [1]
+    reason[3] = REASONS.index("limit")  # wanted, and not there
+    assert int(agreement(cube.assign(reason=(("item", "prompt"), reason)), draws=0).data["n_missing"]) == 3
 
 
 def test_labelled_values_are_the_array_values_for_every_group() -> None:

@@ -276,7 +276,22 @@ def test_invalid_calls_are_counted_among_the_items_used() -> None:
     assert (len(group.items), group.n_calls, group.n_invalid, group.n_missing) == (1, 6, 1, 2)
     without = so.decompose(cube_of(codes, "AB⊥"), incomplete="drop-item", invalid="missing")
     assert (without.groups[0].n_calls, without.groups[0].n_invalid) == (5, 1)
-    assert "5 completed, 1 ⊥ set aside, 2 missing" in str(without)
+    assert "5 completed, 1 ⊥ set aside, 2 places without a call" in str(without)
+
+
+def test_places_without_a_row_are_told_from_calls_that_failed() -> None:
+    """Three calls in one cell and two in the others: nothing failed."""
+    rows = [{"i": i, "p": p, "v": v} for i in "12" for p in "ab" for v in ("A", "B", *["?"] * (i + p == "1a"))]
+    named = {"item": "i", "facets": ["p"], "verdict": "v", "number_repeats": True, "classes": ["A", "B"]}
+    cube = so.make_cube(rows, **named, invalid=["?"])
+    group = so.decompose(cube).groups[0]
+    assert (group.n_missing, group.n_absent) == (3, 3)
+    assert "2-3 calls; 9 completed, of them 1 ⊥, 3 places without a call" in str(so.decompose(cube))
+    reason = cube["reason"].copy(data=np.where(cube["verdict"] < 0, REASONS.index("timeout"), cube["reason"]))
+    assert "9 completed, of them 1 ⊥, 3 missing" in str(so.decompose(cube.assign(reason=reason)))
+    rows[0]["v"] = "-"
+    lost = so.make_cube(rows, **named, invalid=["?"], missing=["-"])
+    assert "4 missing or without a row" in str(so.decompose(lost))
 
 
 # -- comparison ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from secondorder._labels._attributes import attribute, class_labels, facets_of, 
 from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
 from secondorder._labels._cube import by_text, groups
-from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
+from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REASONS, REPEAT
 from secondorder._statistics._calls import Calls
 from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
@@ -211,7 +211,8 @@ def _decompose_group(
 ) -> Group:
     names = [facet.name for facet in declared]
     given = cube
-    n_missing = int((load(cube["verdict"]) < 0).sum())
+    missing = load(cube["verdict"]) < 0
+    absent = load(cube["reason"]) == REASONS.index("absent") if "reason" in cube else np.zeros_like(missing)
     if chosen.drop_invalid and bottom is not None:
         cube = _without_invalid(cube, bottom)
     # With one call everywhere nothing is incomplete: the plug-in is shown, and the rest is undefined with its reason.
@@ -252,7 +253,8 @@ def _decompose_group(
         reasons=result.reasons,
         n_calls=int(n_calls.sum()),
         n_invalid=0 if bottom is None else int((load(used["verdict"]) == bottom).sum()),
-        n_missing=n_missing,
+        n_missing=int(missing.sum()),
+        n_absent=int((missing & absent).sum()),
         items_dropped=tuple(dropped),
         repeats=(int(n_calls.min()), int(n_calls.max())),
         settings=settings,

@@ -137,6 +137,9 @@ class Group:
     n_calls, n_invalid, n_missing : int
         Calls used; ⊥ among the calls of the items used (they are set aside under ``invalid="missing"``); planned calls
         without completion, those of dropped items included.
+    n_absent : int
+        Those of the missing for which an imported table has no row, or its label for missing: unequal numbers of calls
+        in the cells, or calls that were lost; the table does not say which.
     items_dropped : tuple of mapping
         Items left out, each with its reason.
     repeats : (int, int)
@@ -157,6 +160,7 @@ class Group:
     n_calls: int
     n_invalid: int
     n_missing: int
+    n_absent: int
     items_dropped: tuple[Mapping[str, str], ...]
     repeats: tuple[int, int]
     settings: Settings

@@ -40,10 +40,11 @@ def group_table(group: Group, settings: Settings) -> Table:
     facets = " x ".join(f"{len(info.levels)} {name}" for name, info in group.facets.items())
     calls = f"{least} call{'s' * (least != 1)}" if least == most else f"{least}-{most} calls"
     items = f"{len(group.items)} item{'s' * (len(group.items) != 1)}"
-    invalid = f"{group.n_invalid} ⊥" + (" set aside" if settings.invalid_as == "missing" else "")
+    aside = settings.invalid_as == "missing"
+    invalid = f"{group.n_invalid} ⊥ set aside" if aside else f"of them {group.n_invalid} ⊥"
     title = (f"{by_text(group.by)}: " if group.by else "") + (
         f"{items}{' x ' if facets else ''}{facets} x {calls}; "
-        f"{group.n_calls} completed, {invalid}, {group.n_missing} missing"
+        f"{group.n_calls} completed, {invalid}, {_missing(group, settings)}"
     )
     strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
     notes = [f"lower, upper: {band}{strata}; kernel {settings.kernel}, pairs {settings.pairs}"]
@@ -72,6 +73,17 @@ def group_table(group: Group, settings: Settings) -> Table:
     notes.extend(f"– {', '.join(names)}: {reason}" for reason, names in reasons.items())
     notes.extend(group.all_notes)
     return Table(title, tuple(columns), tuple(rows), tuple(notes))
+
+
+def _missing(group: Group, settings: Settings) -> str:
+    """Calls that failed, apart from places of the grid that a table has no row for."""
+    if not group.n_absent:
+        return f"{group.n_missing} missing"
+    if settings.missing:  # the table's own label for it is kept as an empty place
+        return f"{group.n_missing} missing or without a row"
+    failed = group.n_missing - group.n_absent
+    places = f"{group.n_absent} place{'s' * (group.n_absent != 1)} without a call"
+    return f"{failed} missing, {places}" if failed else places
 
 
 def _never_negative(group: Group, component: str) -> bool:

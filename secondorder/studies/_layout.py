@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from secondorder._labels._attributes import attribute
 from secondorder._labels._columns import natural_order
-from secondorder._schema import ITEM, JUDGE, REPEAT
+from secondorder._schema import ITEM, JUDGE, REASONS, REPEAT, STATUS
 from secondorder.errors import CubeError
 
-__all__ = ["By", "Layout", "as_names", "group_labels", "in_order", "item_levels", "lay_out", "levels_of"]
+__all__ = ["By", "Layout", "as_names", "group_labels", "in_order", "item_levels", "lay_out", "levels_of", "withheld"]
 
 By = tuple[tuple[str, tuple[str, ...]], ...]
 """Names and levels of a grouping; the groups run over their product in row-major order."""
@@ -166,3 +166,24 @@ def lay_out(
         inner=tuple(tuple(":".join(row) for row in product(*(levels_of(cube, n) for n in names))) for names in axes),
         strata=strata,
     )
+
+
+def withheld(cube: xr.Dataset, *, inner: Sequence[str | Sequence[str]], by: str | Sequence[str] | None) -> Any:
+    """Calls of each group that nobody wanted: after a stop rule, behind a gate, or of another group's items.
+
+    They have no verdict, and are not missing. A call that a limit withheld is.
+
+    Returns
+    -------
+    int array, shape (groups,), or 0
+        0 where the cube does not say what became of its calls.
+    """
+    if "status" not in cube or "reason" not in cube:
+        return 0
+    reasons = [REASONS.index(reason) for reason in ("stop_rule", "gate", "absent")]
+    status, reason = cube["status"].to_numpy(), cube["reason"].to_numpy()
+    unwanted = (status == STATUS.index("not_called")) & np.isin(reason, reasons)
+    if not unwanted.any():
+        return 0
+    found = lay_out(cube.assign(withheld=(cube["status"].dims, unwanted)), "withheld", inner=inner, by=by, fill=False)
+    return found.values.sum(tuple(range(1, found.values.ndim))).astype(np.int64)

@@ -16,7 +16,7 @@ from secondorder._labels._attributes import attribute
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM
 from secondorder._statistics._kernel import is_number
 from secondorder.errors import CubeError, InputError
-from secondorder.studies._layout import By, group_labels, in_order, lay_out
+from secondorder.studies._layout import By, group_labels, in_order, lay_out, withheld
 from secondorder.studies._parts import Codes
 
 __all__ = ["Arranged", "Incomplete", "Invalid", "arrange", "check_cube", "complete_items", "make_ratings"]
@@ -167,7 +167,7 @@ def arrange(
     classes = [str(label) for label in cube[CLASS].to_numpy()]
     bottom = len(classes) - 1 if classes and classes[-1] == BOTTOM else len(classes)
     per_item = tuple(range(2, codes.ndim))
-    n_missing = ((codes == CODE_MISSING).sum(per_item) * laid.inside).sum(1)
+    n_missing = ((codes == CODE_MISSING).sum(per_item) * laid.inside).sum(1) - withheld(cube, inner=inner, by=by)
     n_invalid = (codes == bottom).sum((1, *per_item))
     if invalid == "missing":
         codes = np.where(codes == bottom, CODE_MISSING, codes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REPEAT
 from secondorder.errors import CubeError, InputError
 from secondorder.studies._disagreement import Array, class_scores, label_scores
-from secondorder.studies._layout import By, item_levels, lay_out
+from secondorder.studies._layout import By, item_levels, lay_out, withheld
 from secondorder.studies._ratings import check_cube
 
 __all__ = ["Incomplete", "ScoreRows", "prompt_means", "score_rows", "scored"]
@@ -139,6 +139,7 @@ def score_rows(
     n_items, n_systems = values.shape[1], values.shape[3]
     n_invalid = bad.sum((1, 2, 3, 4, 5)).astype(np.int64)
     n_missing = (np.isnan(values) & laid.inside[:, :, None, None, None, None]).sum((1, 2, 3, 4, 5)) - n_invalid
+    n_missing -= withheld(cube, inner=inner, by=by)
     rows = values.transpose(0, 1, 3, 2, 4, 5).reshape(len(values), -1, *values.shape[2:3], *values.shape[4:])
     codes = np.tile(np.arange(n_systems), n_items)
     clusters, cluster, strata = laid.items, np.repeat(np.arange(n_items), n_systems), laid.strata
