@@ -81,6 +81,7 @@ def test_accuracy_and_correlation_are_those_of_the_decisions() -> None:
     for rule in ("single", "plurality", "dawid_skene", "weighted"):
         said = data["decision"].sel(rule=rule)
         assert float(found["accuracy"].estimate.sel(rule=rule)) == pytest.approx((said == cube["gold"]).mean().item())
+        assert float(found["abstained"].estimate.sel(rule=rule)) == pytest.approx((said == "").mean().item())
     for rule in ("single", "mean", "median"):
         value = data["value"].sel(rule=rule).to_numpy()
         expected = np.corrcoef(value, right + 1)[0, 1]

@@ -97,6 +97,8 @@ def test_budget_matched_numbers_equal_every_choice_of_disjoint_calls(rule: str, 
         firsts = [a for a, _, what in every if what == "shared"]
         correct = mean_over(((i, a) for i in range(3) for a in firsts), lambda x: chance(take(*x), right[x[0]]))
         assert float(found.sel(source=source, measure="accuracy")) == pytest.approx(float(correct), abs=1e-12)
+        silent = mean_over(((i, a) for i in range(3) for a in firsts), lambda x: chance(take(*x), None))
+        assert float(found.sel(source=source, measure="abstained")) == pytest.approx(float(silent), abs=1e-12)
 
 
 def test_scores_at_equal_calls_equal_every_choice() -> None:
@@ -122,6 +124,17 @@ def test_scores_at_equal_calls_equal_every_choice() -> None:
                     if a[0] != b[0] and a[1] != b[1]:
                         first, second = (list(zip(subset, c, strict=True)) for c in (a, b))
                         pairs["prompts"].append((value(i, first), value(i, second), human[i]))
+        fresh = [
+            (value(i, [(k, r) for r in a]), value(i, [(other, r) for r in b]))
+            for i in range(6)
+            for k, other in product(range(3), repeat=2)
+            if k != other
+            for a, b in product(combinations(range(4), 2), repeat=2)
+        ]
+        x, y = np.array([row for row in fresh if not np.isnan(row).any()]).T
+        got = found.sel(measure="reliability_fresh")
+        assert float(got.sel(source="repeats")) == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
+        assert np.isnan(float(got.sel(source="prompts")))  # three prompts hold no two sets of two
         for source, rows in pairs.items():
             x, y, h = np.array(rows).T
             both = ~np.isnan(x) & ~np.isnan(y)

@@ -74,8 +74,10 @@ def test_measures_are_those_of_the_cases_one_by_one() -> None:
         opens, needs = bool(judged.probability[i] >= 0.4), said[0] != full
         decision = full if opens else said[0]
         right = {"A": 0, "B": 1, "C": 2}[str(cube["gold"][i].item())]
+        if 2 * most <= 5:
+            totals.update(split=1, recovered_split=decision == full)
         totals.update(
-            needs=needs, hit=needs and opens, shut=not needs and not opens, recovered=decision == full,
+            right_full=full == right, needs=needs, hit=needs and opens, shut=not needs and not opens, recovered=decision == full,
             calls=votes if opens else 1, full=votes, right=decision == right, alone=said[0] == right,
         )  # fmt: skip
     n = len(rows)
@@ -87,6 +89,10 @@ def test_measures_are_those_of_the_cases_one_by_one() -> None:
     assert value(found, "calls_full") == pytest.approx(totals["full"] / n)
     assert value(found, "accuracy") == pytest.approx(totals["right"] / n)
     assert value(found, "accuracy_alone") == pytest.approx(totals["alone"] / n)
+    assert value(found, "accuracy_full") == pytest.approx(totals["right_full"] / n)
+    assert totals["split"] > 10
+    assert value(found, "recovered_split") == pytest.approx(totals["recovered_split"] / totals["split"])
+    assert value(found, "saved_full") == pytest.approx(1 - totals["calls"] / totals["full"])
     # A hard item fails .3 x .4 of first votes; a gate that sees hardness must beat the first voter alone.
     assert value(found, "recovered") > value(found, "recovered_alone") + 0.03
 

@@ -61,6 +61,26 @@ def test_a_missing_order_neither_erases_the_other_nor_vanishes() -> None:
     assert "R >= 2" in found["call_inconsistency"].reason.item()
 
 
+def test_every_measure_of_position_by_hand() -> None:
+    # Named slots: first and first, second and second, neither and second, second and first; the last says one class.
+    cube = cube_of([[0, 1], [1, 0], [2, 0], [1, 1]], ("item", "order"), ["1", "2", "tie"], order=["AB", "BA"])
+    found = position_bias(cube, draws=0).data["estimate"]
+    got = dict(zip(found["measure"].to_numpy().tolist(), found.to_numpy().ravel().tolist(), strict=True))
+    assert np.isnan([got.pop("call_inconsistency"), got.pop("swap_excess")]).all()
+    assert got == pytest.approx(
+        {
+            "first_slot": (1 / 4 + 2 / 4) / 2,
+            "second_slot": (2 / 4 + 2 / 4) / 2,
+            "neither": 1 / 8,
+            "preference": -1 / 8,
+            "decisive_first": 3 / 7,
+            "swap_inconsistency": 3 / 4,
+            "primacy": 1 / 4,
+            "recency": 1 / 4,
+        }
+    )
+
+
 def test_position_bias_needs_to_know_who_stands_first() -> None:
     cube = cube_of([[0, 1]], ("item", "order"), ["x", "y"], order=["xy", "yx"])
     with pytest.raises(CubeError, match="who stands first"):
@@ -97,6 +117,7 @@ def test_verbosity_slope_is_least_squares_and_holds_controls_fixed() -> None:
     found = studies.verbosity_bias(data, length="words", controls=["quality"], draws=500)
     model = sm.OLS(y, sm.add_constant(np.stack([length, quality], axis=1))).fit()
     assert float(found["slope"].estimate) == pytest.approx(model.params[1], abs=1e-12)
+    assert float(found["slope_sd"].estimate) == pytest.approx(model.params[1] * length.std(), abs=1e-12)
     # The item bootstrap's error is the heteroscedasticity-robust one up to Monte Carlo error (3 % at 500 draws).
     assert float(found["slope"].se) == pytest.approx(model.get_robustcov_results("HC0").bse[1], rel=0.16)
     alone = studies.verbosity_bias(data, length=dict(zip(map(str, range(200)), length, strict=True)), draws=0)

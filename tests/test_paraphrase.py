@@ -70,6 +70,7 @@ def test_overlap_is_the_jaccard_index_of_words_without_placeholders() -> None:
         assert float(found.data["overlap"].sel(prompt=a, other=b)) == pytest.approx(value)
     assert float(found["jaccard"].estimate) == pytest.approx(np.mean(list(expected.values())))
     assert float(found["jaccard_least"].estimate) == pytest.approx(min(expected.values()))
+    assert float(found["jaccard_most"].estimate) == pytest.approx(max(expected.values()))
     assert str(found["cosine"].reason.item()) == "no embedding model was given"
 
 
@@ -97,6 +98,9 @@ def test_cosines_do_not_depend_on_length_and_feed_the_lottery() -> None:
         coords={"class": ["No", "Yes"], "prompt": list(PROMPTS)},
     )
     similarity = found.data["similarity"].to_pandas()
+    shown = [similarity.loc[a, b] for a, b in (("P1", "P2"), ("P1", "P3"), ("P2", "P3"))]
+    for name, value in (("cosine", np.mean(shown)), ("cosine_least", min(shown)), ("cosine_most", max(shown))):
+        assert float(found[name].estimate) == pytest.approx(value)
     assert float(similarity_stability(cube, similarity, draws=0)["pearson"].pvalue) >= 1 / 6
     empty = validate_paraphrases({"a": "???", "b": "!!!"}, embed=letters)
     assert str(empty["jaccard"].reason.item()) == "a wording has no words"

@@ -66,8 +66,21 @@ def test_repeat_agreement_on_judge_consistency(data_dir: Path) -> None:
     for judge, call, wording in (("gpt-4o-mini", 0.21132, 0.02772), ("gpt-4.1-mini", 0.28684, 0.08808)):
         assert 1 - float(within.sel(judge=judge)) == pytest.approx(call, abs=5e-6)
         assert float((within - across).sel(judge=judge)) / 2 == pytest.approx(wording, abs=5e-6)
-    share = found["noise_share"].estimate
-    np.testing.assert_allclose(share, (1 - within) / (1 - across), atol=1e-12)
+    chance = found["chance"].estimate
+    kappas = {"within": 1 - (1 - within) / (1 - chance), "across": 1 - (1 - across) / (1 - chance)}
+    expected = {
+        "noise_share": (1 - within) / (1 - across),
+        "jss_difference": within - across,
+        "jss_ratio": across / within,
+        "kappa_within": kappas["within"],
+        "kappa_across": kappas["across"],
+        "degradation": kappas["within"] - kappas["across"],
+        "deflation_within": within - kappas["within"],
+        "deflation_across": across - kappas["across"],
+    }
+    assert {*expected, "within", "across", "chance"} == set(found.data["measure"].to_numpy().tolist())
+    for name, right in expected.items():
+        np.testing.assert_allclose(found[name].estimate, right, atol=1e-12, err_msg=name)
     assert (found.data["lower"] < found.data["estimate"]).all()
     assert (found.data["estimate"] < found.data["upper"]).all()
     # Overlap of prompts at equal repeats estimates the same agreement, from fewer pairs.
