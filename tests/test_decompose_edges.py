@@ -230,6 +230,20 @@ def test_ranks_that_nobody_declared_are_refused() -> None:
     so.decompose(so.make_cube(rows(["1", "2", "10"]), **roles), kernel="ordinal")
 
 
+def test_ranks_are_shown_and_numbers_keep_theirs() -> None:
+    cube = cube_of(random_codes(6, 2, 2, 3, classes=3), "AB⊥", facets=("prompt", "order"))
+    assert "kernel ordinal: A < B, pairs complete" in str(so.decompose(cube, kernel="ordinal"))
+    assert "kernel nominal, pairs" in str(so.decompose(cube))
+    codes = random_codes(6, 2, 3, classes=3)
+    rising, falling = (
+        so.decompose(cube_of(np.abs(codes - flip), "123"[::step]), kernel="ordinal") for flip, step in ((0, 1), (2, -1))
+    )
+    np.testing.assert_allclose(rising.items, falling.items, atol=1e-14)
+    with pytest.raises(KernelError, match=r"neither rise nor fall \(1, 3, 2\).*classes= as 1,2,3"):
+        so.decompose(cube_of(codes, "132"), kernel="ordinal")
+    so.decompose(cube_of(codes, "132"), kernel="nominal")
+
+
 def test_bands_that_do_not_exist_are_refused_before_any_work() -> None:
     with pytest.raises(InputError, match="covers resampled items"):
         so.decompose(cube_of(random_codes(3, 2, 4)), covers="calls", interval="bca")

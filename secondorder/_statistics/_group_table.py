@@ -7,6 +7,7 @@ import math
 from secondorder._design import standard_components
 from secondorder._labels._cube import by_text
 from secondorder._labels._results import Table
+from secondorder._schema import BOTTOM
 from secondorder._statistics._group import Estimate, Group
 from secondorder._statistics._kernel import INDEFINITE
 from secondorder._statistics._settings import Settings
@@ -15,6 +16,8 @@ __all__ = ["above", "group_table"]
 
 FEW_ITEMS = 10
 """Below this many items a table says that its bands over items are hardly more than a guess."""
+RANKS = 12
+"""Up to this many ranked classes are all named."""
 
 
 def group_table(group: Group, settings: Settings) -> Table:
@@ -47,7 +50,7 @@ def group_table(group: Group, settings: Settings) -> Table:
         f"{group.n_calls} completed, {invalid}, {_missing(group, settings)}"
     )
     strata = "" if group.strata is None else f" in {len(set(group.strata))} strata"
-    notes = [f"lower, upper: {band}{strata}; kernel {settings.kernel}, pairs {settings.pairs}"]
+    notes = [f"lower, upper: {band}{strata}; kernel {_kernel(settings)}, pairs {settings.pairs}"]
     if len(group.items) < FEW_ITEMS:
         notes.append(f"{items}: a band over items is wide, and may reach beyond what is possible")
     if group.items_dropped:
@@ -84,6 +87,15 @@ def _missing(group: Group, settings: Settings) -> str:
     failed = group.n_missing - group.n_absent
     places = f"{group.n_absent} place{'s' * (group.n_absent != 1)} without a call"
     return f"{failed} missing, {places}" if failed else places
+
+
+def _kernel(settings: Settings) -> str:
+    """The kernel's name; for ranks with the classes from one end to the other, which decide every number."""
+    if settings.kernel != "ordinal":
+        return settings.kernel
+    valid = [label for label in settings.classes if label != BOTTOM]
+    shown = valid if len(valid) <= RANKS else [*valid[: RANKS - 2], "…", valid[-1]]
+    return f"ordinal: {' < '.join(shown)}"
 
 
 def _never_negative(group: Group, component: str) -> bool:

@@ -161,6 +161,7 @@ def choose_kernel(
         if declared == "nominal":
             return ChosenKernel("nominal", nominal_kernel(len(labels)), drop, invalid_as)
         if declared == "ordinal":
+            _check_ranks(valid)
             return ChosenKernel("ordinal", ordinal_kernel(len(valid), bottom=has_bottom), drop, invalid_as)
         return _interval(valid, has_bottom, scores, invalid_as, bottom_occurs, standardise)
     matrix = _aligned(declared, labels)
@@ -181,6 +182,19 @@ def check_order(chosen: ChosenKernel, classes: Sequence[str], *, classes_declare
             f"the classes were found in the data, so nobody has ranked them ({', '.join(valid[:8])})",
             place="--kernel ordinal",
             remedy="give classes= from the lowest to the highest",
+        )
+
+
+def _check_ranks(valid: Sequence[str]) -> None:
+    """Numbers rank themselves: declared in another order, they are in it by mistake."""
+    if not valid or not all(is_number(label) for label in valid):
+        return
+    steps = np.diff([float(label) for label in valid])
+    if not ((steps > 0).all() or (steps < 0).all()):
+        raise KernelError(
+            f"the classes are numbers, and neither rise nor fall ({', '.join(valid[:8])})",
+            place="--kernel ordinal",
+            remedy=f"give classes= as {','.join(sorted(valid, key=float)[:8])}",
         )
 
 
