@@ -121,7 +121,8 @@ def open_estimates(path: str | os.PathLike[str]) -> xr.DataTree:
         raise InputError("there is no such file", place=str(path), remedy="run secondorder decompose first")
     try:
         with xr.open_datatree(path, engine="h5netcdf") as tree:
-            loaded = tree.load().copy(deep=True)
+            # Node by node: DataTree.load() passes over a variable that has the name of a node.
+            loaded = xr.DataTree.from_dict({node.path: node.to_dataset(inherit=False).load() for node in tree.subtree})
     except (OSError, ValueError, KeyError) as error:
         raise CorruptFileError(
             f"it does not read as NetCDF ({error})", place=str(path), remedy="decompose the cube again"
