@@ -4,12 +4,16 @@ Given the vectors ``v_r`` of a cell, its sampled verdicts are independent draws 
 Poisson-multinomial: multinomial where the vectors are equal. Where the count vectors are few their law is summed
 exactly, otherwise drawn.
 
+All calls together are looked at twice: their shares show a bias, and the sum of ``-log v[c]`` over what they sampled
+shows vectors that are too sharp or too flat, as those of another temperature are, though no share moves.
+
 Unlisted mass may be of any class. Cell by cell, and for all calls together, it is shared out as agrees best with the
 counts; the test is of the law that this makes.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,6 +32,7 @@ BLOCK = 4_000_000
 FEWEST, MOST, BUDGET = 199, 1_999, 10_000_000
 TIE = 1e-9
 LEAST_VARIANCE = 5.0
+TINY = 1e-300
 
 
 class Concordance(NamedTuple):
@@ -40,7 +45,8 @@ class Concordance(NamedTuple):
     g, pvalue, adjusted : array, shape (F,)
         Statistic of every cell, its p value and that adjusted by Holm; NaN for a cell without calls.
     total_g, total_pvalue : float
-        The same for all calls together, whose shares show a bias that no single cell can.
+        The same for all calls together, whose shares show a bias that no single cell can. The p value is twice the
+        smaller one of the shares and of how surprising the verdicts are.
     """
 
     sampled: Floats
@@ -95,7 +101,9 @@ def concordance(
         g[cells], pvalue[cells] = _cells(laws, counts, rng)
     sampled = _counts(drawn[known], vectors.shape[-1])
     flat = _completed(vectors[known], free[known], sampled)
-    total_g, total_pvalue = _total(flat, sampled, rng)
+    total_g, shares_pvalue = _total(flat, sampled, rng)
+    surprise = _surprise_pvalue(vectors[known], free[known], drawn[known], rng)
+    total_pvalue = float(np.minimum(1.0, 2.0 * np.minimum(shares_pvalue, surprise)))
     return Concordance(sampled, flat.sum(0), g, pvalue, holm(pvalue), total_g, total_pvalue)
 
 
@@ -205,6 +213,42 @@ def _total(laws: Floats, sampled: Floats, rng: np.random.Generator) -> tuple[flo
     draws = int(np.clip(BUDGET // laws.size, FEWEST, MOST))
     tail = _tail(_statistic(_drawn(laws, draws, rng), expected), observed)
     return float(observed), float((1 + tail.sum()) / (draws + 1))
+
+
+def _surprise_pvalue(listed: Floats, free: Floats, said: Codes, rng: np.random.Generator) -> float:
+    """Two-sided p value of the sum of ``-log v[c]`` over calls ``(n, C)``, NaN without any.
+
+    Free mass lies where it makes the sum largest, or smallest: whatever it is of, the tails are at most these.
+    """
+    if not len(said):
+        return np.nan
+    scores = -np.log(np.maximum(listed + free[:, None], TINY))
+    observed = np.take_along_axis(scores, said[:, None], -1).sum()
+    tails = []
+    for sign in (1.0, -1.0):
+        law = listed.copy()
+        law[np.arange(len(law)), (sign * scores).argmax(-1)] += free
+        if law.size > BUDGET // FEWEST:
+            mean = (law * scores).sum(-1)
+            spread = np.sqrt(((law * scores**2).sum(-1) - mean**2).sum())
+            above = sign * (observed - mean.sum())
+            tails.append(0.5 * math.erfc(above / (spread * math.sqrt(2.0))) if spread > 0 else float(above <= TIE))
+            continue
+        draws = int(np.clip(BUDGET // law.size, FEWEST, MOST))
+        sums = sign * _drawn_sums(law, scores, draws, rng)
+        tails.append(float((1 + _tail(sums, sign * observed).sum()) / (draws + 1)))
+    return min(1.0, 2.0 * min(tails))
+
+
+def _drawn_sums(laws: Floats, scores: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Sums over all calls of the scores of drawn classes, shape (draws,)."""
+    bounds, steps = np.cumsum(laws, -1)[:, :-1], np.diff(scores, axis=-1)
+    step = max(1, BLOCK // max(laws.size, 1))
+    parts = []
+    for start in range(0, draws, step):
+        u = rng.random((min(step, draws - start), len(laws), 1))
+        parts.append(scores[:, 0].sum() + ((u >= bounds) * steps).sum((1, 2)))
+    return np.concatenate(parts)
 
 
 def _normal_pvalue(laws: Floats, excess: Floats) -> float:

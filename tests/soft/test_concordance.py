@@ -105,3 +105,36 @@ def test_unlisted_mass_is_no_contradiction_and_impossible_verdicts_are():
     nothing = concordance(np.full((1, 2, 3), np.nan), [[-1, -1]])
     assert math.isnan(nothing.pvalue[0])
     assert math.isnan(nothing.total_pvalue)
+
+
+def test_vectors_of_another_temperature_are_seen_though_no_share_moves():
+    """Sixty cells of two calls, symmetric in the classes: most lists at half the temperature, or at twice it, are
+    seen; of true ones at most 5 % (five or more of 20 by chance: 0.3 %). The shares alone saw one of 40."""
+    rng = np.random.default_rng(5)
+    seen = {0.5: 0, 1.0: 0, 2.0: 0}
+    for seed in range(20):
+        laws = np.repeat(rng.dirichlet([1.0, 1.0, 1.0], size=(60, 1)), 2, axis=1)
+        codes = (rng.random((60, 2, 1)) >= laws.cumsum(-1)[..., :-1]).sum(-1)
+        for temperature in seen:
+            told = laws ** (1 / temperature)
+            found = concordance(told / told.sum(-1, keepdims=True), codes, seed=seed)
+            seen[temperature] += found.total_pvalue <= 0.025
+    assert min(seen[0.5], seen[2.0]) >= 12
+    assert seen[1.0] < 5
+
+
+def test_surprise_keeps_its_level_whatever_unlisted_mass_is_of():
+    """It is all of the likely class of every cell, or all of the other: the shares of the classes do not tell which."""
+    rng = np.random.default_rng(6)
+    alarms = 0
+    free = np.full((60, 2), 0.3)
+    for seed in range(20):
+        first = rng.integers(0, 2, 60)
+        told = np.zeros((60, 2, 3))
+        told[np.arange(60), :, first] = 0.7
+        told[..., -1] = 0.3
+        likely = rng.random() < 0.5
+        codes = np.where((rng.random((60, 2)) < 0.7) | likely, first[:, None], 1 - first[:, None])
+        found = concordance(told, codes, unlisted=free, seed=seed)
+        alarms += found.total_pvalue <= 0.025
+    assert alarms < 5
