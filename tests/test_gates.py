@@ -77,8 +77,9 @@ def test_measures_are_those_of_the_cases_one_by_one() -> None:
         if 2 * most <= 5:
             totals.update(split=1, recovered_split=decision == full)
         totals.update(
-            right_full=full == right, needs=needs, hit=needs and opens, shut=not needs and not opens, recovered=decision == full,
+            needs=needs, hit=needs and opens, shut=not needs and not opens, recovered=decision == full,
             calls=votes if opens else 1, full=votes, right=decision == right, alone=said[0] == right,
+            right_full=full == right,
         )  # fmt: skip
     n = len(rows)
     assert value(found, "needs") == pytest.approx(totals["needs"] / n)
