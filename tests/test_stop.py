@@ -22,7 +22,7 @@ from secondorder.acquire import Fault, Outcome, SimulatedJudge, is_null, message
 from secondorder.cli import main
 from secondorder.core._bounds import Bounds
 from secondorder.core._sequential import first_crossing, log_e_process
-from secondorder.errors import SpecError
+from secondorder.errors import EndpointError, SpecError
 
 ITEMS = 60
 SPEC = """
@@ -273,3 +273,58 @@ def test_null_calls_are_not_stopped(tmp_path: Path) -> None:
     assert wanted == {True: {""}, False: {"stop_rule"}}
     other = next(call for call in plan.calls if call.judge == "fickle")
     assert policy.wanted(other) == ""
+
+
+def one_judge(folder: Path, url: str, *changes: tuple[str, str]) -> Path:
+    """Only the steady one."""
+    spec = lay_out(folder, url, *changes)
+    text = spec.read_text(encoding="utf-8")
+    start, end = text.index("[judges.fickle]"), text.index("[items]")
+    spec.write_text(text[:start] + text[end:], encoding="utf-8")
+    return spec
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 2), (6, 4), (64, 33)])
+def test_few_items_are_under_way_at_once(tmp_path: Path, concurrency: int, most: int) -> None:
+    """An item has 8 calls. While one of them waits, calls do not run ahead over all items."""
+    planned = so.plan_audit(one_judge(tmp_path, "http://127.0.0.1:1/v1"))
+    policy, calls = StopPolicy(planned.manifest, {"steady": concurrency}), list(planned.calls)
+    said = [policy.wanted(call) for call in calls]
+    assert said == [""] * (8 * most) + ["later"] * (len(calls) - 8 * most)
+    for call in calls[1:16]:  # the first item lacks a call still, the second has ended
+        policy.observe(call, Outcome("valid", "", "tie"))
+    assert policy.wanted(calls[8 * most]) == "later"
+    policy.observe(calls[0], Outcome("valid", "", "tie"))
+    assert [policy.wanted(call) for call in calls[8 * most :]][:17] == [""] * 16 + ["later"]
+
+
+def test_calls_that_fail_once_do_not_make_others_run_ahead(tmp_path: Path) -> None:
+    """One request in fifty fails once and is asked again after a while."""
+    spec = one_judge(tmp_path, "http://127.0.0.1:1/v1", ("attempts = 1", "attempts = 4"))
+    laws, fault = laws_of(spec), Fault(kind="status", status=503, rate=0.02, per_call=1)
+    with SimulatedJudge(laws, process=False, faults=[fault]) as server:
+        spec.write_text(spec.read_text(encoding="utf-8").replace("http://127.0.0.1:1/v1", server.base_url), "utf-8")
+        audit = so.load_audit(spec)
+        folder, _ = planned_folder(audit)
+        acquire_stage(folder, audit.spec)
+    cube, _ = cube_of_run(folder)
+    found = stopped_judges(cube)[0]
+    begun = int((cube.status != STATUS.index("not_called")).any(["prompt", "order", "repeat"]).sum())
+    assert found.certificate.stopped_at is not None
+    assert begun <= found.certificate.stopped_at + 4
+
+
+def test_a_judge_that_goes_away_loses_no_call_to_the_cap(tmp_path: Path) -> None:
+    """With two items under way fewer calls are out than silence is told by: further ones are asked, one by one."""
+    spec = one_judge(tmp_path, "http://127.0.0.1:1/v1", ("concurrency = 6", "concurrency = 1"))
+    first = so.plan_audit(spec).calls[0].item.removeprefix("q")
+    others = [k for k in range(ITEMS) if str(k) != first]
+    faults = [Fault(kind="status", status=503, contains=f"question {k} A:") for k in others]
+    with SimulatedJudge(laws_of(spec), process=False, faults=faults) as server:
+        spec.write_text(spec.read_text(encoding="utf-8").replace("http://127.0.0.1:1/v1", server.base_url), "utf-8")
+        audit = so.load_audit(spec)
+        folder, _ = planned_folder(audit)
+        with pytest.raises(EndpointError):
+            acquire_stage(folder, audit.spec)
+        with read_ledger(folder.ledger) as ledger:
+            assert {row.status: row.count for row in ledger.counts()} == {None: 8 * len(others), "valid": 8}

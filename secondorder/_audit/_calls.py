@@ -58,7 +58,7 @@ def _policy(folder: RunFolder, spec: AuditSpec) -> Policy | None:
     # Statistics are loaded for a stop rule alone.
     from secondorder._audit._stop import StopPolicy
 
-    return StopPolicy(folder.read_manifest())
+    return StopPolicy(folder.read_manifest(), {name: judge.concurrency for name, judge in spec.judges.items()})
 
 
 def _gate_of(folder: RunFolder) -> Policy:

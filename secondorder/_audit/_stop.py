@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -25,9 +26,13 @@ class StopPolicy:
     ----------
     manifest : mapping
         Of an audit with ``[stop]``.
+    concurrency : mapping, optional
+        Calls out at once, by judge. No item begins that is further behind the first unfinished one than it takes to
+        keep four times as many calls at hand: else calls run ahead over many items while one waits for its retries,
+        and are wasted once it decides.
     """
 
-    def __init__(self, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, manifest: Mapping[str, Any], concurrency: Mapping[str, int] | None = None) -> None:
         grid = design_grid(manifest)
         self.rule: StopRule = rule_of_manifest(manifest)
         self._axes = self.rule.design.names
@@ -36,7 +41,9 @@ class StopPolicy:
         self._code = {label: k for k, label in enumerate(grid.classes)} | {None: CODE_MISSING}
         repeats = len(grid.labels[REPEAT])
         self._shape = (*(len(grid.labels[name]) for name in self._axes), repeats)
-        self._judges = {judge: _Judge(self.rule) for judge in grid.labels[JUDGE]}
+        calls = math.prod(self._shape)
+        most = {judge: math.ceil(4 * at_once / calls) + 1 for judge, at_once in (concurrency or {}).items()}
+        self._judges = {judge: _Judge(self.rule, most.get(judge)) for judge in grid.labels[JUDGE]}
         # The first value takes a second to compile: before the first call, not between two.
         self.rule.values(np.zeros((1, *self._shape), dtype=np.int16))
 
@@ -55,13 +62,18 @@ class StopPolicy:
         if not judge.left[call.item]:
             judge.end(call.item)
 
-    def wanted(self, call: Call) -> Literal["", "stop_rule"]:
-        """``""`` to call; ``"stop_rule"`` once the rule has decided on the judge and the item has not begun."""
+    def wanted(self, call: Call) -> Literal["", "stop_rule", "later"]:
+        """``""`` to call; ``"stop_rule"`` once the rule has decided on the judge and the item has not begun.
+
+        ``"later"`` where the item is too far behind the first one that is not finished.
+        """
         if is_null(call.prompt):
             return ""
         judge = self._judges[call.judge]
         if judge.decided and call.item not in judge.begun:
             return "stop_rule"
+        if call.item not in judge.begun and judge.ahead(call.item):
+            return "later"
         judge.begun.add(call.item)
         return ""
 
@@ -73,8 +85,10 @@ class StopPolicy:
 class _Judge:
     """Items of one judge: those that are out, and the values of the first ones in the order of the rule."""
 
-    def __init__(self, rule: StopRule) -> None:
+    def __init__(self, rule: StopRule, most: int | None) -> None:
         self.rule = rule
+        self._most = len(rule.items) if most is None else most
+        self._position = {item: k for k, item in enumerate(rule.items)}
         self.decided = False
         self.begun: set[str] = set()
         self.open: dict[str, NDArray[np.int16]] = {}
@@ -82,6 +96,10 @@ class _Judge:
         self._ended: dict[str, float] = {}
         self._values: list[float] = []
         self._next_look = 1
+
+    def ahead(self, item: str) -> bool:
+        """Whether an item is too far behind the first one that is not finished to begin now."""
+        return self._position[item] >= len(self._values) + self._most
 
     def end(self, item: str) -> None:
         """All calls of an item have ended."""

@@ -9,10 +9,11 @@ from secondorder.acquire._reading import Completion
 from secondorder.acquire._spec import JudgeSpec, LimitsSpec
 from secondorder.acquire._types import Call, Outcome
 
-__all__ = ["UNDECIDED", "Admission", "Policy"]
+__all__ = ["LATER", "UNDECIDED", "Admission", "Policy"]
 
-Unwanted = Literal["", "stop_rule", "gate", "undecided"]
+Unwanted = Literal["", "stop_rule", "gate", "undecided", "later"]
 UNDECIDED = "undecided"
+LATER = "later"
 
 
 class Policy(Protocol):
@@ -21,7 +22,8 @@ class Policy(Protocol):
     A policy is told every terminal outcome, those of earlier runs first and in call order, and asked before each call
     is announced. It may answer that this is not decided yet, and is asked again once further calls of that judge have
     ended; what it waits for must be calls of the same judge and item. That needs ``send = "by-item"``: in any other
-    order most of the design would wait.
+    order most of the design would wait. ``"later"`` is asked again likewise, and nothing that comes after such a call
+    is looked at before: for a policy that wants few items under way at once.
     """
 
     def observe(self, call: Call, outcome: Outcome) -> None:
@@ -62,14 +64,19 @@ class Admission:
             self._sent += sent
             self._spend(judge, prompt, completion)
 
-    def admit(self, call: Call, *, sent_before: bool) -> str:
-        """``""`` when the call is to be sent (and counted), :data:`UNDECIDED`, or the reason why it is not called."""
+    def admit(self, call: Call, *, sent_before: bool, now: bool = False) -> str:
+        """``""`` when the call is to be sent (and counted), :data:`UNDECIDED`, :data:`LATER`, or why it is not called.
+
+        With `now` the policy's :data:`LATER` does not count.
+        """
         limits = self._limits
         if limits.cost_usd is not None and self._cost_usd >= limits.cost_usd:
             return "limit"
         if not sent_before and limits.calls is not None and self._sent >= limits.calls:
             return "limit"
         reason = "" if self._policy is None or call.warmup else self._policy.wanted(call)
+        if reason == LATER and now:
+            reason = ""
         if not reason and not sent_before:
             self._sent += 1
         return reason

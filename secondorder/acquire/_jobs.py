@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 
-from secondorder.acquire._admission import UNDECIDED
+from secondorder.acquire._admission import LATER, UNDECIDED
 from secondorder.acquire._ledger import Ledger
 from secondorder.acquire._ledger_read import LedgerReader, PendingCall
 
@@ -30,8 +30,8 @@ class Jobs:
     ledger : Ledger
         Its writer, which is waited for from page to page.
     admit : callable
-        Says of a call ``""`` to send it, :data:`~secondorder.acquire._admission.UNDECIDED`, or why not: then the call
-        has ended.
+        Says of a call ``""`` to send it, :data:`~secondorder.acquire._admission.UNDECIDED`,
+        :data:`~secondorder.acquire._admission.LATER`, or why not: then the call has ended. With True, not the third.
     halted : asyncio.Event
         Once set, there are no further jobs.
     sequential : bool
@@ -43,7 +43,7 @@ class Jobs:
         name: str,
         reader: LedgerReader,
         ledger: Ledger,
-        admit: Callable[[PendingCall], str],
+        admit: Callable[[PendingCall, bool], str],
         halted: asyncio.Event,
         *,
         sequential: bool,
@@ -55,23 +55,29 @@ class Jobs:
         self._admit = admit
         self._halted = halted
         self._sequential = sequential
-        self._new = self._wanted()
+        self.later = False
+        self._new = self._pending()
 
-    async def portion(self, size: int) -> list[Job]:
-        """Up to `size` wanted jobs: first those that have waited for a decision, then new ones."""
+    async def portion(self, size: int, *, now: bool = False) -> list[Job]:
+        """Up to `size` wanted jobs: first those that have waited for a decision, then new ones.
+
+        ``later`` says afterwards whether a policy holds everything else back; with `now` it is not asked to.
+        """
         waiting, self.waiting = self.waiting, []
         portion: list[Job] = []
+        self.later = False
         for position, held in enumerate(waiting):
-            if len(portion) >= size:
+            if len(portion) >= size or self.later:
                 self.waiting += waiting[position:]
                 break
-            if self._keep(held):
+            if self._keep(held, now):
                 portion.append(held)
-        while len(portion) < size and (job := await anext(self._new, None)) is not None:
-            portion.append(job)
+        while len(portion) < size and not self.later and (job := await anext(self._new, None)) is not None:
+            if self._keep(job, now):
+                portion.append(job)
         return portion
 
-    async def _wanted(self) -> AsyncIterator[Job]:
+    async def _pending(self) -> AsyncIterator[Job]:
         after, kept = -1, list[PendingCall]()
         while not self._halted.is_set():
             page = await asyncio.to_thread(self._reader.pending, self._name, after=after, limit=PAGE)
@@ -81,8 +87,7 @@ class Jobs:
             for job in jobs:
                 if self._halted.is_set():
                     return
-                if self._keep(job):
-                    yield job
+                yield job
             if not page:
                 return
             after = page[-1].call.rank
@@ -92,13 +97,14 @@ class Jobs:
         call = pending.call
         return (call.item, call.prompt, call.order) if self._sequential else call.rank
 
-    def _keep(self, job: Job) -> bool:
-        """Whether a job is to be done now: calls that are not wanted end, an undecided one makes its job wait."""
+    def _keep(self, job: Job, now: bool) -> bool:
+        """Whether a job is to be done now: calls that are not wanted end, one to ask again makes its job wait."""
         while job:
-            reason = self._admit(job[0])
+            reason = self._admit(job[0], now)
             if not reason:
                 return True
-            if reason == UNDECIDED:
+            if reason in (UNDECIDED, LATER):
+                self.later = reason == LATER
                 self.waiting.append(job)
                 return False
             del job[0]

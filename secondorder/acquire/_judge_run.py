@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from secondorder._canon import sha256_hex
-from secondorder.acquire._admission import UNDECIDED, Admission
+from secondorder.acquire._admission import LATER, UNDECIDED, Admission
 from secondorder.acquire._http import Exchange, JudgeLine
 from secondorder.acquire._jobs import PAGE, Job, Jobs
 from secondorder.acquire._ledger import Ledger
@@ -149,6 +149,9 @@ class JudgeRun:
             free = self._judge.concurrency - len(self._workers) + self._idle
             self._heard.clear()
             portion = await jobs.portion(ahead + min(PAGE, free))
+            if not portion and jobs.later and not self._heard.is_set() and self._nothing_is_out():
+                # What is waited for has no answer: only further calls can tell whether the judge is away.
+                portion = await jobs.portion(1, now=True)
             if not portion:
                 if not jobs.waiting or self._halted.is_set():
                     return
@@ -186,10 +189,10 @@ class JudgeRun:
             remedy="a policy may wait for planned calls of the same judge alone",
         )
 
-    def _admit(self, pending: PendingCall) -> str:
-        """``""`` to send, ``"undecided"``, or why not: then the call has ended."""
-        reason = self._shared.admission.admit(pending.call, sent_before=pending.announced > 0)
-        if reason in ("", UNDECIDED):
+    def _admit(self, pending: PendingCall, now: bool = False) -> str:
+        """``""`` to send, ``"undecided"``, ``"later"``, or why not: then the call has ended."""
+        reason = self._shared.admission.admit(pending.call, sent_before=pending.announced > 0, now=now)
+        if reason in ("", UNDECIDED, LATER):
             return reason
         tried = pending.announced if pending.used else 0  # in an earlier run, without completion
         self._record(pending.call, tried, "not_called", outcome=Outcome("not_called", reason))
@@ -219,7 +222,7 @@ class JudgeRun:
             if self._halted.is_set():
                 break
             reason = self._admit(pending)
-            if reason == UNDECIDED:
+            if reason in (UNDECIDED, LATER):
                 raise SpecError(
                     "the policy waits inside a cell whose calls follow each other",
                     place=f"judge {self.name!r}",
