@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -107,6 +108,23 @@ def test_nothing_sticks_out_of_the_page(opened: Opened) -> None:
             opened.page.evaluate("() => document.querySelectorAll('details').forEach(e => e.open = true)")
         assert opened.page.evaluate(PAGE_OVERFLOW) == 0, state
         assert opened.page.evaluate(STICKING_OUT) == [], state
+
+
+def test_what_goes_on_beyond_the_edge_shows_it(opened: Opened) -> None:
+    from PIL import Image
+
+    box = opened.page.query_selector("figure .scroll")
+    hidden = box.evaluate("e => e.scrollWidth - e.clientWidth")
+    with Image.open(io.BytesIO(box.screenshot())) as picture:
+        edge = picture.convert("RGB").getpixel((picture.width - 4, 2))
+    assert (min(edge) < 240) == (hidden > 0), edge
+
+
+def test_sentences_are_no_towers_of_words(opened: Opened) -> None:
+    lines = "e => [...e.querySelectorAll('td.w')].map(c => c.getClientRects()[0]?.height ?? 0)"
+    heights = opened.page.eval_on_selector("#errors", lines)
+    assert len(heights) >= 2
+    assert max(heights) < 4 * 1.4 * 16 * 0.875
 
 
 def test_nothing_runs_nothing_is_fetched_and_nothing_is_complained_of(opened: Opened, report: Path) -> None:

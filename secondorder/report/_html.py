@@ -22,6 +22,7 @@ LONGEST_LABEL = 120
 LONGEST_CELL = 300
 LONGEST_FACT = 4000  # in a table without headings, where prompts stand
 OPEN_ROWS = 30
+SENTENCE = 24
 OPEN_TABLES = 3
 
 _NUMERIC = re.compile(r"[-+]?\d[\d.,]*( %)?|–|")
@@ -71,7 +72,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(lines=_lines, numeric=_numeric, cut=cut)
+    environment.filters.update(lines=_lines, kinds=_kinds, cut=cut)
     environment.tests["headed"] = _headed
     environment.globals.update(
         open_rows=OPEN_ROWS, open_tables=OPEN_TABLES, label=LONGEST_LABEL, cell=LONGEST_CELL, fact=LONGEST_FACT
@@ -96,10 +97,13 @@ def _headed(table: Table) -> bool:
     return any(table.columns)
 
 
-def _numeric(table: Table) -> list[bool]:
-    """Which columns hold numbers alone; the first holds labels."""
+def _kinds(table: Table) -> list[str]:
+    """What each column holds: ``n`` numbers alone, ``w`` sentences, else labels, as the first does."""
     columns = [[format_number(row[k]) for row in table.rows] for k in range(len(table.columns))]
-    return [
-        k > 0 and all(_NUMERIC.fullmatch(text) or _BANDED.fullmatch(text) for text in column)
-        for k, column in enumerate(columns)
-    ]
+    return ["" if k == 0 or not table.rows else _kind(column) for k, column in enumerate(columns)]
+
+
+def _kind(column: list[str]) -> str:
+    if all(_NUMERIC.fullmatch(text) or _BANDED.fullmatch(text) for text in column):
+        return "n"
+    return "w" if max(map(len, column)) >= SENTENCE else ""
