@@ -140,6 +140,11 @@ def filtered(rows: Rows, where: Sequence[Condition]) -> Rows:
     )
 
 
+def _plain(label: str) -> str:
+    """A label without what a hand or a program changes by mistake: case, and blanks around it."""
+    return label.strip().casefold()
+
+
 def _some(labels: Sequence[str], most: int = 10) -> str:
     listed = ", ".join(shown(label) for label in labels[:most])
     return listed if len(labels) <= most else f"{listed} and {len(labels) - most} more"
@@ -163,12 +168,18 @@ def _alphabet(rows: Rows, verdict: Column, roles: Roles) -> tuple[tuple[str, ...
         if unknown:
             label = min(unknown, key=lambda name: _first_row(verdict, name))
             more = sum(_count(verdict, name) for name in unknown) - 1
+            meant = next((name for name in roles.classes if _plain(name) == _plain(label)), None)
+            remedy = (
+                f"the classes are {_some(roles.classes)}: add it to them, or declare it "
+                "as an invalid label (invalid=[...]: ⊥) or a missing one (missing=[...])"
+            )
+            if meant is not None:
+                remedy = f"it differs from the class {shown(meant)} in case or blanks only: mend the file"
             raise TableError(
                 f"verdict {shown(label)} is not a declared class{_so_do(more)}"
                 f"{f' (not declared: {_some(sorted(unknown))})' if len(unknown) > 1 else ''}",
                 place=_place(rows, _first_row(verdict, label)),
-                remedy=f"the classes are {_some(roles.classes)}: add it to them, or declare it "
-                "as an invalid label (invalid=[...]: ⊥) or a missing one (missing=[...])",
+                remedy=remedy,
             )
         return roles.classes, invalid
     if not others:

@@ -116,16 +116,16 @@ def _read(source: str, columns: Mapping[str, Any]) -> xr.Dataset:
 
 
 def split_classes(text: str | None) -> list[str] | None:
-    """Class labels from ``a,b,c``; a comma inside a label is doubled.
+    """Class labels from ``a,b,c``; a comma inside a label is doubled, blanks around a comma are no part of a label.
 
     Examples
     --------
-    >>> split_classes("A,B,tie"), split_classes("yes,,no,maybe")
+    >>> split_classes("A, B, tie"), split_classes("yes,,no,maybe")
     (['A', 'B', 'tie'], ['yes,no', 'maybe'])
     """
     if text is None:
         return None
-    labels = [label.replace("\0", ",") for label in text.replace(",,", "\0").split(",")]
+    labels = [label.replace("\0", ",").strip() for label in text.replace(",,", "\0").split(",")]
     if "" in labels:
         raise InputError(f"{text!r} holds an empty label", place="--classes", remedy="write a,b,c")
     return labels

@@ -36,8 +36,13 @@ TABLES: dict[str, Case] = {
     ),
     "verdict with a space": (
         TableError,
-        ("calls.csv line 3", "' B'", "the classes are A, B"),
+        ("calls.csv line 3", "' B'", "it differs from the class B in case or blanks only: mend the file"),
         lambda tmp: read(tmp, GOOD.replace("1,B", "1, B"), classes=["A", "B"]),
+    ),
+    "verdict in small letters": (
+        TableError,
+        ("calls.csv line 3", "verdict b ", "it differs from the class B in case or blanks only: mend the file"),
+        lambda tmp: read(tmp, GOOD.replace("1,B", "1,b"), classes=["A", "B"]),
     ),
     "score off the scale": (
         TableError,
