@@ -122,11 +122,15 @@ class IndependenceReport:
             f"{_text(d.by)}: {CAUSES[d.name]}{'; ' + d.note if d.note else ''}." for d in self.suspicious
         ) or ("No detector rejects independence; that is no proof of it.",)
         effects = tuple((_text(by), name, one, other, one - other) for by, name, one, other in self.effects)
+        columns = ("group", "component", "complete pairs", "across repeats", "difference")
+        of_sampled = tuple(
+            f"{_text(d.by)}: of the verdicts that its calls sampled, not of the soft ones."
+            for d in self.detectors
+            if d.name == SOFT_CALLS
+        )
         return (
             Table("Detectors", ("group", "detector", "statistic", "p", "p (Holm)", ""), rows, notes),
-            Table(
-                "What hangs on it", ("group", "component", "complete pairs", "across repeats", "difference"), effects
-            ),
+            Table("What hangs on it", columns, effects, of_sampled),
         )
 
     def to_dataset(self) -> xr.Dataset:

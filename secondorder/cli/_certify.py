@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._soft import say_soft
 from secondorder.cli._streams import show, show_json
 
 _CERTIFY = Group("Certificate", sort_key=3)
@@ -51,11 +52,13 @@ def certify(
     format
         What stdout carries.
     """
+    from secondorder._labels._results import wrapped_lines
     from secondorder._statistics._certificate import certify as certificate_of
     from secondorder._statistics._decompose import decompose
 
     with working("reading"):
         cube = columns.open(source)
+    say_soft(cube)
     options = verdicts.options(cube, "pairs")
     result = decompose(cube, **(options if pairs is None else {**options, "pairs": pairs}))
     found = [
@@ -72,9 +75,8 @@ def certify(
     else:
         texts = [f"{', '.join(by.values())}\n{text}" if by else str(text) for by, text in found]
         if len(found) > 1:
-            texts.append(
-                f"{len(found)} groups, each at error rate {alpha:g}; not adjusted for their number (for all together: "
-                f"--alpha {alpha / len(found):.3g})"
-            )
+            together = f"for all together: --alpha {alpha / len(found):.3g}"
+            said = f"{len(found)} groups, each at error rate {alpha:g}; not adjusted for their number ({together})"
+            texts.append("\n".join(wrapped_lines(said)))
         show("\n\n".join(texts))
     return 0 if all(certificate.verdict == "below" for _, certificate in found) else 1

@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._soft import say_soft
 from secondorder.cli._streams import show, show_json
 
 _CONTRAST = Group("Contrasts", sort_key=3)
@@ -50,6 +51,7 @@ def contrast(
 
     with working("reading"):
         cube = columns.open(source)
+    say_soft(cube)
     result = decompose(cube, level=level, draws=draws, seed=seed, **verdicts.options(cube, "pairs"))
     found = [(group.by, contrasts(result.select(**dict(group.by)), of, method=interval)) for group in result.groups]
     if format == "json":

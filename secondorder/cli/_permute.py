@@ -8,6 +8,7 @@ from cyclopts import Group, Parameter
 
 from secondorder.cli._columns import Columns, Source, Verdicts
 from secondorder.cli._progress import working
+from secondorder.cli._soft import say_soft
 from secondorder.cli._streams import show, show_json
 
 _TEST = Group("Test", sort_key=3)
@@ -54,6 +55,7 @@ def permute(
 
     with working("reading"):
         cube = columns.open(source)
+    say_soft(cube)
     options = verdicts.options(cube)
     if hypothesis == "judges":
         from secondorder._statistics._paired import paired_test

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from secondorder.cli._columns import Columns, Source
+from secondorder.cli._soft import say_sampled
 from secondorder.cli._streams import say
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, pair_of, pairs_of, scores_of, show
 from secondorder.cli._study_roles import Roles, roles_of
@@ -91,6 +92,7 @@ def agreement(
 
     paths = shown.paths(source, human)
     cube = columns.open(source)
+    say_sampled(cube)
     roles = roles_of(cube, order=order)
     compared = raters or _default_raters(roles)
     options: dict[str, Any] = {"by": group, **bands.options()}
@@ -226,6 +228,7 @@ def lottery(
     options["valid"] = None if valid is None else pair_of(valid, "--valid")
     if score or columns.item or Path(source).suffix in (".nc", ".zarr", ".toml") or Path(source).is_dir():
         data = open_data(source, columns, score)
+        say_sampled(data)
         options["prompt"] = _wordings(roles_of(data, prompt=prompt, taken=system), source)
         if "gold" in data.variables:
             results.append(studies.prompt_winners(data, system=system, match=match, **options))

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from secondorder._schema import JUDGE, PROMPT
 from secondorder.cli._columns import Columns, Source
+from secondorder.cli._soft import say_sampled
 from secondorder.cli._study_flags import STUDY, Bands, Shown, Texts, show
 from secondorder.cli._study_roles import Roles, roles_of
 from secondorder.errors import InputError
@@ -83,6 +84,7 @@ def aggregate(
 
     paths = shown.paths(source)
     cube = columns.open(source)
+    say_sampled(cube)
     roles = roles_of(cube, judge=judge, prompt=prompt)
     asked = voters or [_default_voters(roles)]
     options: dict[str, Any] = {"by": group, "invalid": invalid_as, **bands.options()}
@@ -160,6 +162,7 @@ def gate(
     if save is not None:
         check_outputs([save], [".json"], [source, features], flag="--save")
     cube = columns.open(source)
+    say_sampled(cube)
     signals = signal or ["verdict"]
     options: dict[str, Any] = {
         "voters": voters or _default_voters(roles_of(cube)),

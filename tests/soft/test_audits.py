@@ -14,6 +14,7 @@ from secondorder._audit._doctor import examine
 from secondorder._statistics._outcomes import outcome_counts
 from secondorder.acquire import Call, SoftVerdict
 from secondorder.acquire._judge import _server
+from secondorder.cli._soft import say_sampled, say_soft
 from secondorder.errors import InputError
 
 from .conftest import FIRST, LINE, SCORES, answer, cube_of, judge_of, listed, notes_of, one_word, read, truth_of
@@ -55,7 +56,9 @@ def test_under_the_contract_of_the_first_token_a_soft_verdict_is_the_law_and_one
     np.testing.assert_allclose(so.estimate_law(cube).sel(judge="toy"), true, atol=1e-12)
     known = so.decompose_law(true).value
     # Nothing can be shuffled, but what was sampled is held against its law.
-    assert [found.name for found in so.check_independence(cube).detectors] == [
+    report = so.check_independence(cube)
+    assert "of the verdicts that its calls sampled, not of the soft ones" in " ".join(str(report).split())
+    assert [found.name for found in report.detectors] == [
         "soft verdicts, all calls", "soft verdicts, cells",
     ]  # fmt: skip
     (group,) = so.decompose(cube).groups
@@ -173,3 +176,17 @@ def test_the_doctor_reads_the_soft_verdict_of_one_real_call(tmp_path, monkeypatc
         none = {found.check: found for found in examine(so.load_audit(tmp_path / "none")).findings}
     assert none["logprobs"].mark == "problem"
     assert "leave soft out" in none["logprobs"].remedy
+
+
+def test_commands_say_whether_their_numbers_are_of_soft_or_of_sampled_verdicts(tmp_path, capsys):
+    cube = cube_of(tmp_path, one_word, FIRST)
+    say_soft(cube)
+    said = capsys.readouterr()
+    assert not said.out
+    assert "toy: soft verdicts: 90.0 % of the probability" in said.err
+    assert "toy: the verdicts sampled by the same calls do not contradict" in said.err
+    say_sampled(cube)
+    assert "those that the calls sampled, not the soft ones" in capsys.readouterr().err
+    for say in (say_soft, say_sampled):
+        say(cube.drop_vars(["soft", "unlisted"]))
+    assert capsys.readouterr().err == ""
