@@ -122,12 +122,28 @@ def test_a_page_shows_what_would_hide() -> None:
 
 
 def test_numbers_with_their_errors_are_never_cut():
-    row = ("a name that is long enough to be cut somewhere", "0.000224(12)", "-0.0000566(120)", "–", "1,234.5")
+    row = ("a name that is long enough to be broken somewhere", "0.000224(12)", "-0.0000566(120)", "–", "1,234.5")
     table = Table("", ("factor", "bias", "empirical_se", "mse_ratio", "calls"), (row, row))
-    last = render_table(table, width=50).splitlines()[-1]
-    assert last.split()[-4:] == list(row[1:])
-    assert "…" in last
-    # Or the sentence goes on below, and the numbers stand once.
-    first, *more = render_table(Table("", ("", "n"), ((row[0], 7),)), width=20, wrap=True).splitlines()[1:]
+    lines = render_table(table, width=64).splitlines()
+    assert max(map(len, lines)) <= 64
+    assert sum(line.split()[-4:] == list(row[1:]) for line in lines) == 2
+    # The sentence goes on below, and the numbers stand once.
+    first, *more = render_table(Table("", ("", "n"), ((row[0], 7),)), width=20).splitlines()[1:]
     assert first.split()[-1] == "7"
     assert " ".join([first.removesuffix("7"), *more]).split() == row[0].split()
+
+
+def test_a_terminal_breaks_notes_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from secondorder.cli._streams import say
+
+    note = f"warning: {'some words ' * 20}in /a/{'long-' * 30}path"
+    say(note)
+    assert capsys.readouterr().err == f"{note}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    say(note)
+    *lines, path = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert path.split() == [note.split()[-1]]

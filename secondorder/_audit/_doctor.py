@@ -96,7 +96,7 @@ class Checkup:
         return (Table("", ("judge", "check", "", "seen"), rows, tuple(notes)),)
 
     def __str__(self) -> str:
-        return render_table(self.tables()[0], width=100)
+        return render_table(self.tables()[0])
 
 
 def examine(audit: Audit, *, pause_s: float = 1.0) -> Checkup:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondorder._design import standard_components
 from secondorder._labels._cube import by_text
-from secondorder._labels._results import Table, printed, render_table
+from secondorder._labels._results import Table, printed, render_table, wrapped_lines
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
 from secondorder._statistics._errors import require_levels
@@ -291,7 +291,7 @@ class Decomposition:
             if len(self.groups) <= FEW_GROUPS:
                 parts.append(render_table(differences))
         elif self.comparison_reason is not None:
-            parts.append(f"No comparison: {self.comparison_reason}.")
+            parts.extend(wrapped_lines(f"No comparison: {self.comparison_reason}."))
         return "\n\n".join(parts)
 
 

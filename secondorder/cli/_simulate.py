@@ -120,5 +120,5 @@ def _list() -> int:
     for name, path in declarations("simulations").items():
         study = load_declared(path, "STUDY", Study)
         rows.append((name, len(study.points()), study.replicates, study.aims))
-    show(render_table(Table("", ("study", "points", "replicates", "aims"), tuple(rows)), wrap=True))
+    show(render_table(Table("", ("study", "points", "replicates", "aims"), tuple(rows))))
     return 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import shutil
 import sys
+import textwrap
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -47,6 +49,17 @@ def show_json(plain: Any) -> None:
 
 
 def say(line: str) -> None:
-    """Print a note to stderr; work does not stop because nobody can read it."""
+    """Print a note to stderr; work does not stop because nobody can read it.
+
+    A terminal gets it broken between words; a file or a pipe as one line, to be searched.
+    """
     with suppress(OSError):
-        print(visible(line, keep="\n"), file=sys.stderr, flush=True)
+        shown = visible(line, keep="\n")
+        if sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns
+            parts = (
+                textwrap.wrap(part, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+                for part in shown.split("\n")
+            )
+            shown = "\n".join("\n".join(part) for part in parts)
+        print(shown, file=sys.stderr, flush=True)

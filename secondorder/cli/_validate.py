@@ -84,5 +84,5 @@ def _list(claims: list) -> int:  # type: ignore[type-arg]
         (claim.name, "exact" if claim.is_exact else f"random, {claim.false_alarm:g}", claim.statement)
         for claim in claims
     )
-    show(render_table(Table("", ("claim", "false alarm", "statement"), rows), wrap=True))
+    show(render_table(Table("", ("claim", "false alarm", "statement"), rows)))
     return 0

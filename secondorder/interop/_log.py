@@ -134,7 +134,7 @@ class Log:
         return (Table("", ("log", self.tool), tuple(rows), self.notes),)
 
     def __str__(self) -> str:
-        return render_table(self.tables()[0], width=100)
+        return render_table(self.tables()[0])
 
 
 def _listed(labels: set[str], most: int = 6) -> str:

@@ -1,0 +1,59 @@
+"""Tables on a terminal of 80 columns: nothing beyond the edge, no name cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from secondorder._labels._results import Table, render_table
+from secondorder._labels._results import _broken as broken
+from secondorder._labels._results import _width as columns_of
+
+NUMBERS = (-0.0222, -0.068, 0.0235, 0.3718, 0.8158)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("component", "judges"),
+    [
+        ("prompt:order", ("qwen3-235b-instruct", "mistral-large-2411")),
+        ("power 0.8 at 0.01", ("20000 calls", "SE 0.005")),
+        ("prompt", ("裁判员裁判员裁判员裁判员", "x" * 60)),
+    ],
+)
+def test_names_are_whole_and_within_the_edge(component: str, judges: tuple[str, str]) -> None:
+    heads = ("component", "a", "b", "difference", "lower", "upper", "p", "p (adjusted)")
+    table = Table("A title that is longer than a terminal is wide " * 3, heads, ((component, *judges, *NUMBERS),))
+    text = render_table(table)
+    assert max(map(columns_of, text.splitlines())) <= 80
+    assert "…" not in text
+    for number in NUMBERS:
+        assert f"{number:.4f}" in text
+
+
+@pytest.mark.parametrize("name", ["prompt:order", "qwen3-235b-instruct", "two words of text", "裁判员裁判员", "x" * 60])
+@pytest.mark.parametrize("width", [8, 9, 13, 40])
+def test_a_name_goes_on_on_the_next_line(name: str, width: int) -> None:
+    lines = broken(name, width)
+    assert squeezed("".join(lines)) == squeezed(name)
+    assert max(map(columns_of, lines)) <= width
+
+
+def test_words_break_before_names_do() -> None:
+    heads = ("goal", "items", "repeats", "component", "SE", "inflation of the plug-in")
+    rows = (("power 0.8 at an effect of 0.01 or more", 138, 24, "prompt:order", 0.0002, 0.0095),)
+    text = render_table(Table("", heads, rows), width=70)
+    assert "prompt:order" in text
+    assert max(map(len, text.splitlines())) <= 70
+
+
+def test_a_table_that_fits_is_left_alone() -> None:
+    assert render_table(Table("t", ("a b", "c"), (("x y", 1.0),))) == "t\na b       c\nx y  1.0000"
+
+
+def test_what_no_screen_shows_ends() -> None:
+    lines = render_table(Table("", ("text",), (("z" * 2**16,),))).splitlines()
+    assert len(lines) < 40
+    assert lines[-1] == "…"
