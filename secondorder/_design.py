@@ -10,14 +10,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from secondorder._schema import RESERVED_FACETS
 from secondorder.errors import DesignError
 
-__all__ = ["Component", "Design", "Facet", "Factor", "standard_components"]
+__all__ = ["Component", "Design", "Facet", "Factor", "listed", "standard_components"]
 
 FacetKind = Literal["fixed", "random"]
 Factor = Literal["shared", "indep", "effect"]
@@ -256,6 +256,20 @@ class Component(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+T = TypeVar("T")
+
+
+def listed(given: str | T | Iterable[str | T]) -> tuple[str | T, ...]:
+    """Several names (or facets, or components) as a tuple; a lone one is a list of one, not of its letters.
+
+    Examples
+    --------
+    >>> listed("prompt"), listed(["prompt", "order"])
+    (('prompt',), ('prompt', 'order'))
+    """
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+
+
 def _standard(names: Sequence[str]) -> list[tuple[Component, tuple[Factor, ...]]]:
     names = tuple(names)
     shared: Factor = "shared"
@@ -273,12 +287,12 @@ def _standard(names: Sequence[str]) -> list[tuple[Component, tuple[Factor, ...]]
     return found
 
 
-def standard_components(names: Sequence[str]) -> tuple[Component, ...]:
+def standard_components(names: str | Sequence[str]) -> tuple[Component, ...]:
     """``call``, every facet, every interaction by rising order, ``total`` (the order of every table and file).
 
     Parameters
     ----------
-    names : sequence of str
+    names : str or sequence of str
         Facets, in the order that names their interactions.
 
     Examples
@@ -286,4 +300,4 @@ def standard_components(names: Sequence[str]) -> tuple[Component, ...]:
     >>> [component.name for component in standard_components(["prompt", "order"])]
     ['call', 'prompt', 'order', 'prompt:order', 'total']
     """
-    return tuple(component for component, _ in _standard(names))
+    return tuple(component for component, _ in _standard(listed(names)))

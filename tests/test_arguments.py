@@ -105,3 +105,25 @@ def test_a_decomposition_is_a_mapping_of_its_components(result: so.Decomposition
 def test_results_survive_pickling(cube: xr.Dataset, result: so.Decomposition) -> None:
     for made in (result, so.certify(result, "prompt", 0.1), so.budget(cube, calls=2000), so.contrasts(result)):
         assert str(pickle.loads(pickle.dumps(made))) == str(made)
+
+
+def test_a_lone_name_stands_for_a_list_of_one(cube: xr.Dataset, result: so.Decomposition) -> None:
+    one = cube.isel(order=[0])
+    mine = so.Component("mine", (((), 1),))
+    found = so.decompose(one, facets="prompt", components=mine)
+    assert found["mine"].estimate == found["total"].estimate
+    assert so.decompose(one, facets=so.Facet("prompt"))["prompt"].estimate == found["prompt"].estimate
+    assert so.contrasts(result, "prompt - order").names == ("prompt - order",)
+    assert so.standard_components("prompt") == so.standard_components(["prompt"])
+    assert so.plugin_bias(LAW, repeats=2, facets="prompt").equals(so.plugin_bias(LAW, repeats=2))
+    both = so.decompose(cube_of("xy"), draws=100)
+    assert so.paired_test(both, components="prompt").components == ("prompt",)
+    assert len(so.plot.items(result, components="prompt").get_yticks()) == 1
+
+
+def test_signs_of_a_contrast_need_no_blanks(result: so.Decomposition) -> None:
+    tight = so.contrasts(result, ["prompt-order", "order/total", "prompt:order / total"])
+    wide = so.contrasts(result, ["prompt - order", "order / total", "prompt:order/total"])
+    np.testing.assert_array_equal(tight.estimate, wide.estimate)
+    with pytest.raises(so.errors.InputError, match="no component, difference or ratio"):
+        so.contrasts(result, "prompt-")

@@ -11,7 +11,7 @@ from secondorder.errors import DesignError
 __all__ = ["all_components"]
 
 
-def all_components(facets: Sequence[str], own: Sequence[Component]) -> tuple[Component, ...]:
+def all_components(facets: Sequence[str], own: Component | Sequence[Component]) -> tuple[Component, ...]:
     """Standard components of the facets, followed by the user's own.
 
     Raises
@@ -24,7 +24,7 @@ def all_components(facets: Sequence[str], own: Sequence[Component]) -> tuple[Com
     >>> [component.name for component in all_components(["prompt"], [Component("mine", (((), 1),))])]
     ['call', 'prompt', 'total', 'mine']
     """
-    found = (*standard_components(facets), *own)
+    found = (*standard_components(facets), *((own,) if isinstance(own, Component) else own))
     ((name, times),) = Counter(component.name for component in found).most_common(1)
     if times > 1:
         raise DesignError(f"{times} components are called {name!r}", place="components", remedy="rename yours")

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._design import listed
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
@@ -117,7 +118,7 @@ class Contrasts:
 
 def contrasts(
     decomposition: Decomposition,
-    expressions: Sequence[str] | None = None,
+    expressions: str | Sequence[str] | None = None,
     *,
     method: How = "t",
     level: float | None = None,
@@ -128,8 +129,8 @@ def contrasts(
     ----------
     decomposition : Decomposition
         With one group; its settings say how many draws and by which seed.
-    expressions : sequence of str, optional
-        Components, differences and ratios of two, with spaces: ``"prompt"``, ``"prompt - order"``,
+    expressions : str or sequence of str, optional
+        Components, differences and ratios of two: ``"prompt"``, ``"prompt - order"``,
         ``"prompt / total"``. Default: every component.
     method : {"t", "percentile", "bca", "simultaneous"}
         ``simultaneous``: t bands wide enough to hold for all expressions together.
@@ -158,7 +159,7 @@ def contrasts(
     (('call - prompt', 'prompt / total'), [0.367, 0.008])
     """
     group = required(decomposition, "contrasts")._only
-    asked = tuple(expressions) if expressions is not None else group.names
+    asked = listed(expressions) if expressions is not None else group.names
     if not asked:
         raise InputError("no expression", place="contrasts", remedy=f"name components: {', '.join(group.names)}")
     width = decomposition.settings.level if level is None else level
@@ -189,10 +190,11 @@ def _parse(text: str, group: Group) -> tuple[str, int, int]:
     """Operator and columns of an expression; a component alone stands on both sides of an empty operator."""
     if text in group.names:
         return "", group.index(text), group.index(text)
-    for operator in (" - ", " / "):
-        left, found, right = text.partition(operator)
-        if found and left in group.names and right in group.names:
-            return operator.strip(), group.index(left), group.index(right)
+    # A facet's own name may hold either sign: every place where one stands is tried.
+    for place, operator in enumerate(text):
+        left, right = text[:place].strip(), text[place + 1 :].strip()
+        if operator in "-/" and left in group.names and right in group.names:
+            return operator, group.index(left), group.index(right)
     raise InputError(
         f"{text!r} is no component, difference or ratio",
         place="contrasts",

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._design import Component, Design, Facet
+from secondorder._design import Component, Design, Facet, listed
 from secondorder._labels._attributes import attribute, class_labels, facets_of, group_dim, load
 from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
@@ -37,7 +37,7 @@ SOFT_TOLERANCE = 1e-6
 def decompose(
     cube: xr.Dataset,
     *,
-    facets: Sequence[str | Facet] | None = None,
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",
@@ -49,7 +49,7 @@ def decompose(
     seed: int = 0,
     tau: float | None = None,
     incomplete: str = "refuse",
-    components: Sequence[Component] = (),
+    components: Component | Sequence[Component] = (),
     standardise: bool = False,
     allow_indefinite: bool = False,
 ) -> Decomposition:
@@ -64,7 +64,7 @@ def decompose(
         A response-law cube (:func:`secondorder.read_table`, :func:`secondorder.make_cube`,
         :func:`secondorder.open_cube`): dims ``[judge,] item, facets..., repeat``. Each judge is a group of its own,
         unless ``judge`` is named as a facet.
-    facets : sequence of str or Facet, optional
+    facets : str, Facet or sequence of them, optional
         Facets in the order that names the interactions, with weights or kinds where declared. Default: those of the
         cube. A facet with one level is left out and listed.
     kernel : str, array (C, C) or DataArray, optional
@@ -89,7 +89,7 @@ def decompose(
     incomplete : {"refuse", "drop-item"}
         What happens to items with a cell of fewer than two calls. A judge that has lost every call is undefined; one
         that has calls and no complete item is refused by name, with either.
-    components : sequence of Component
+    components : Component or sequence of Component
         Further components of the user's own, after the standard ones.
     standardise : bool
         Divide the interval kernel, penalty included, by half the squared range of the scores.
@@ -176,13 +176,13 @@ def decompose(
     return Decomposition(settings, found, source)
 
 
-def _declared_facets(cube: xr.Dataset, facets: Sequence[str | Facet] | None) -> tuple[Facet, ...]:
+def _declared_facets(cube: xr.Dataset, facets: str | Facet | Sequence[str | Facet] | None) -> tuple[Facet, ...]:
     known = {facet.name: facet for facet in facets_of(cube)}
     if facets is None:
         return tuple(known.values())
     group = group_dim(cube)
     found = []
-    for entry in facets:
+    for entry in listed(facets):
         name = entry if isinstance(entry, str) else entry.name
         if name not in known and name != group:
             raise DesignError(
@@ -204,7 +204,7 @@ def _decompose_group(
     by: Mapping[str, str],
     cube: xr.Dataset,
     declared: Sequence[Facet],
-    components: Sequence[Component],
+    components: Component | Sequence[Component],
     chosen: ChosenKernel,
     bottom: int | None,
     settings: Settings,

@@ -78,7 +78,7 @@ def posterior(
     chains: int = 4,
     seed: int = 0,
     keep_items: bool = False,
-    facets: Sequence[str | Facet] | None = None,
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",

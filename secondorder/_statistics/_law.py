@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._design import Component, Design, Facet
+from secondorder._design import Component, Design, Facet, listed
 from secondorder._schema import CLASS, ITEM
 from secondorder._statistics._checked import whole
 from secondorder._statistics._components import all_components
@@ -25,11 +25,11 @@ MASS_TOLERANCE = 1e-9
 def decompose_law(
     law: xr.DataArray,
     *,
-    facets: Sequence[str | Facet] | None = None,
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",
-    components: Sequence[Component] = (),
+    components: Component | Sequence[Component] = (),
     standardise: bool = False,
     allow_indefinite: bool = False,
 ) -> xr.Dataset:
@@ -41,13 +41,13 @@ def decompose_law(
         Class probabilities of every cell; labels of the classes in the coordinate ``class``. Without a dimension
         ``item`` it is one item. A coordinate ``weight`` on the items (of a population of
         :mod:`secondorder.simulate.laws`) weighs their mean; without it they are equal.
-    facets : sequence of str or Facet, optional
+    facets : str, Facet or sequence of them, optional
         Crossed facets, with weights or kinds where declared; default: every dimension but ``item`` and ``class``. One
         with a single level is left out, as in :func:`secondorder.decompose`.
         For a random facet the result is the policy's value if the given levels are a sample from it.
     kernel, scores, invalid, standardise, allow_indefinite
         As for :func:`secondorder.decompose`.
-    components : sequence of Component
+    components : Component or sequence of Component
         Further components of the user's own.
 
     Returns
@@ -78,11 +78,11 @@ def plugin_bias(
     law: xr.DataArray,
     *,
     repeats: int,
-    facets: Sequence[str | Facet] | None = None,
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",
-    components: Sequence[Component] = (),
+    components: Component | Sequence[Component] = (),
     standardise: bool = False,
     allow_indefinite: bool = False,
 ) -> xr.Dataset:
@@ -122,11 +122,11 @@ def plugin_bias(
 
 def prepare_law(
     law: xr.DataArray,
-    facets: Sequence[str | Facet] | None = None,
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",
-    components: Sequence[Component] = (),
+    components: Component | Sequence[Component] = (),
     standardise: bool = False,
     allow_indefinite: bool = False,
 ) -> tuple[Any, Design, tuple[Component, ...], Any, list[str] | None]:
@@ -138,7 +138,8 @@ def prepare_law(
             remedy="give an xarray.DataArray with dims (item, facets..., class) and class labels",
         )
     names = [str(name) for name in law.dims if name not in (ITEM, CLASS)]
-    declared = [Facet(entry) if isinstance(entry, str) else entry for entry in (names if facets is None else facets)]
+    given = names if facets is None else listed(facets)
+    declared = [Facet(entry) if isinstance(entry, str) else entry for entry in given]
     # As in an analysis of verdicts, a facet with one level is left out and need not be named.
     crossed = [name for name in names if law.sizes[name] > 1]
     known = {facet.name for facet in declared}

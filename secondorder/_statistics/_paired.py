@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._design import listed
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._comparable import (
@@ -186,7 +187,7 @@ class PairedTests:
 def paired_test(
     a: Decomposition,
     *more: Decomposition,
-    components: Sequence[str] | None = None,
+    components: str | Sequence[str] | None = None,
     draws: int = 9999,
     seed: int = 0,
 ) -> PairedTests:
@@ -201,7 +202,7 @@ def paired_test(
     ----------
     a, *more : Decomposition
         Two groups at least, in one decomposition or several, under the same facets, classes and kernel.
-    components : sequence of str, optional
+    components : str or sequence of str, optional
         Those to test, chosen before the values are seen: fewer tests to adjust for. Default: all.
     draws : int
         Random sign patterns; all ``2**n_items`` are enumerated where they are no more than that.
@@ -248,7 +249,7 @@ def paired_test(
         raise InputError(
             "the groups share no item", place="paired_test", remedy="give decompositions of the same items"
         )
-    names = groups[0].names if components is None else tuple(dict.fromkeys(components))
+    names = groups[0].names if components is None else tuple(dict.fromkeys(listed(components)))
     columns = [groups[0].index(name) for name in names]
     if not columns:
         raise InputError("it is empty", place="components", remedy=f"choose {', '.join(groups[0].names)}")

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from secondorder._design import Facet, standard_components
+from secondorder._design import Facet, listed, standard_components
 from secondorder._labels._cube import by_text
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws
@@ -169,8 +169,8 @@ def permutation_test(
     hypothesis: Hypothesis = "calls",
     draws: int = 999,
     seed: int = 0,
-    together: Sequence[str] = (),
-    facets: Sequence[str | Facet] | None = None,
+    together: str | Sequence[str] = (),
+    facets: str | Facet | Sequence[str | Facet] | None = None,
     kernel: Any = None,
     scores: Mapping[str, float] | None = None,
     invalid: InvalidAs = "class",
@@ -193,7 +193,7 @@ def permutation_test(
     draws : int
         Shuffles. To reject single items at false discovery rate q, at least ``n_items / q``.
     seed : int
-    together : sequence of str
+    together : str or sequence of str
         With ``labels``: facets whose levels share what the levels of `facet` share, and are relabelled together.
     facets, kernel, scores, invalid, incomplete
         As for :func:`secondorder.decompose`.
@@ -230,7 +230,7 @@ def permutation_test(
     result = decompose(
         cube, facets=facets, kernel=kernel, scores=scores, invalid=invalid, incomplete=incomplete, seed=seed
     )
-    found = [group_test(group, facet, hypothesis, draws, seed, together) for group in result.groups]
+    found = [group_test(group, facet, hypothesis, draws, seed, listed(together)) for group in result.groups]
     first = result.groups[0]
     names = tuple(component.name for component in facet_effects(first, facet))
     return TestResult(

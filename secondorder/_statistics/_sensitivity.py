@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from secondorder._design import listed
 from secondorder._labels._attributes import class_labels, group_dim, load
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, REASONS, REPEAT
 from secondorder._statistics._decompose import decompose
@@ -102,7 +103,7 @@ def _each_group(cube: xr.Dataset, options: Mapping[str, Any]) -> list[xr.Dataset
     cube = cube.assign_attrs()
     cube.attrs.pop("soft", None)
     facets = options.get("facets")
-    names = None if facets is None else [entry if isinstance(entry, str) else entry.name for entry in facets]
+    names = None if facets is None else [entry if isinstance(entry, str) else entry.name for entry in listed(facets)]
     dim = group_dim(cube, names)
     parts = [cube] if dim is None else [cube.isel({dim: [position]}) for position in range(cube.sizes[dim])]
     found = []

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._design import listed
 from secondorder.errors import InputError
 from secondorder.plot._style import PLUGIN_GREY, colours, new_axes, plain, tidy
 
@@ -21,7 +22,7 @@ __all__ = ["items"]
 
 
 def items(
-    result: Decomposition | xr.Dataset, *, components: Sequence[str] | None = None, ax: Axes | None = None
+    result: Decomposition | xr.Dataset, *, components: str | Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """Debiased value of every item per component, with the mean: who carries the instability.
 
@@ -33,7 +34,7 @@ def items(
     result : Decomposition or Dataset
         With one group; or a dataset with ``value (item, component)``, such as the decomposition's
         :meth:`~secondorder.Decomposition.items_dataset`.
-    components : sequence of str, optional
+    components : str or sequence of str, optional
         Default: all but total.
     ax : Axes, optional
 
@@ -51,7 +52,7 @@ def items(
             )
         data = data.isel(group=0)
     every = data.component.values.tolist()
-    names = [name for name in every if name != "total"] if components is None else list(components)
+    names = [name for name in every if name != "total"] if components is None else list(listed(components))
     ax = new_axes(ax, (7.0, 1.0 + 0.6 * len(names)))
     palette = colours(every)
     for row, name in enumerate(names):

@@ -13,7 +13,7 @@ from secondorder._labels._columns import as_numbers
 from secondorder._schema import ITEM, REPEAT
 from secondorder.errors import TableError
 from secondorder.studies._disagreement import Array
-from secondorder.studies._layout import in_order
+from secondorder.studies._layout import as_names, in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,10 +26,10 @@ def make_scores(
     *,
     item: str,
     score: str,
-    facets: Sequence[str],
+    facets: str | Sequence[str],
     repeat: str | None = None,
     gold: str | None = None,
-    coords: Sequence[str] = (),
+    coords: str | Sequence[str] = (),
 ) -> xr.Dataset:
     """Scores over named dimensions from a long table of numbers.
 
@@ -40,13 +40,13 @@ def make_scores(
     rows : DataFrame or records
     item, score : str
         Columns of the item and of its score; an empty cell, None or NaN is a missing score.
-    facets : sequence of str
+    facets : str or sequence of str
         Columns that become dimensions: judge, prompt, system, …
     repeat : str, optional
         Column of the call within a cell.
     gold : str, optional
         Column of the human score, one per item (and system, where ``system`` is a facet).
-    coords : sequence of str
+    coords : str or sequence of str
         Columns that are constant within an item, which become coordinates of the items: a task, a length, a system.
 
     Returns
@@ -68,6 +68,7 @@ def make_scores(
     import pandas as pd
 
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame.from_records(list(rows))
+    facets, coords = as_names(facets), as_names(coords)
     keys = [*facets, item, *((repeat,) if repeat else ())]
     for name in (*keys, score, *((gold,) if gold else ()), *coords):
         if name not in frame.columns:

@@ -12,7 +12,7 @@ from secondorder.errors import CubeError
 from secondorder.studies._bands import check_draws, resampled_sums
 from secondorder.studies._disagreement import Array
 from secondorder.studies._figures import drawn_measures
-from secondorder.studies._layout import lay_out, levels_of
+from secondorder.studies._layout import as_names, lay_out, levels_of
 from secondorder.studies._parts import Value
 from secondorder.studies._result import StudyResult, measure_table, measured
 from secondorder.studies._scores import scored
@@ -30,7 +30,7 @@ def verbosity_bias(
     *,
     length: str | Mapping[str, float],
     scores: Mapping[str, float] | None = None,
-    controls: Sequence[str] = (),
+    controls: str | Sequence[str] = (),
     by: str | Sequence[str] | None = None,
     valid: tuple[float, float] | None = None,
     repeat: str = REPEAT,
@@ -49,7 +49,7 @@ def verbosity_bias(
         Coordinate of the items, or a number for each of them. A logarithm is often the better scale.
     scores : mapping of class to float, optional
         Default: the class labels as numbers. ⊥ without a score is set aside and counted.
-    controls : sequence of str
+    controls : str or sequence of str
         Numeric item coordinates held fixed, such as the human score: longer answers can be better ones, and a slope
         without such a control is no bias.
     by, valid, repeat, level, draws, seed
@@ -76,6 +76,7 @@ def verbosity_bias(
     (0.02, 0.5)
     """
     check_draws(level=level, draws=draws, seed=seed)
+    controls = as_names(controls)
     cube, invalid = scored(data, scores=scores, valid=valid)
     inner = [(repeat,) if repeat in cube["score"].dims else ()]
     laid = lay_out(cube, "score", inner=inner, by=by, fill=np.nan)
