@@ -72,6 +72,20 @@ WRONG: dict[str, tuple[Call, str]] = {
     "cube certified": (lambda c, d: so.certify(c, "prompt", 0.1), "certify: this is Dataset"),
     "cube resampled": (lambda c, d: so.bootstrap(c), "bootstrap: this is Dataset"),
     "cube contrasted": (lambda c, d: so.contrasts(c), "contrasts: this is Dataset"),
+    "effects of a cube": (lambda c, d: so.benchmark_effects(c), "benchmark_effects: this is Dataset"),
+    "check of a decomposition": (
+        lambda c, d: so.check_independence(d),  # type: ignore[arg-type]
+        "a cube is an xarray.Dataset, not a Decomposition",
+    ),
+    "reference to a decomposition": (
+        lambda c, d: so.compare_reference(c, d),  # type: ignore[arg-type]
+        "a cube is an xarray.Dataset, not a Decomposition",
+    ),
+    "law of a number": (lambda c, d: so.estimate_law(3), "a cube is an xarray.Dataset, not a int"),  # type: ignore[arg-type]
+    "differences of a decomposition": (
+        lambda c, d: so.studies.differences(d, "judge"),  # type: ignore[arg-type]
+        "differences: this is Decomposition.*secondorder.compare",
+    ),
     "cube drawn": (lambda c, d: so.plot.components(c), "plot.components: this is no decomposition"),
     "bands of nothing": (lambda c, d: so.plot.bands(d, component="z"), "no component 'z'; choose call"),
     "items of a cube": (lambda c, d: so.plot.items(c), "plot.items: this is no decomposition"),

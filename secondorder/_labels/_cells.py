@@ -139,6 +139,7 @@ def estimate_law(cube: xr.Dataset) -> xr.DataArray:
     >>> estimate_law(make_cube(rows, item="q", facets="prompt", repeat="run", verdict="v")).values.tolist()
     [[[0.5, 0.5], [1.0, 0.0]]]
     """
+    check_cube(cube)
     if "soft" in cube:
         vectors = one_hot(cube)
         present = vectors.notnull().all(CLASS)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secondorder._design import Component, Design, standard_components
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._schema import ITEM
-from secondorder._statistics._decomposition import Decomposition
+from secondorder._statistics._decomposition import Decomposition, required
 from secondorder._statistics._group import Group
 from secondorder.core._clusters import cluster_parts, level_errors
 from secondorder.core._estimates import plugin
@@ -143,7 +143,7 @@ def benchmark_effects(decomposition: Decomposition, *, level: float | None = Non
     >>> found.estimate.round(3).tolist(), found.by_item.round(3).tolist()
     ([-0.167], [0.667])
     """
-    group = decomposition._only
+    group = required(decomposition, "benchmark_effects")._only
     _check(group)
     design = _with_item(group)
     effects = [c.name for c in standard_components(group.design.names) if c.name not in ("call", "total")]

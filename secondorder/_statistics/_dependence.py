@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._attributes import load
+from secondorder._labels._checks import check_cube
 from secondorder._labels._cube import groups
 from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import ITEM, REPEAT
@@ -220,7 +221,7 @@ def check_independence(
     whole(seed, "seed")
     if not 0 < alpha < 1:
         raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
-    require_named_repeats(cube, "the check")
+    require_named_repeats(check_cube(cube), "the check")
     if "soft" in cube and not has_sampled(cube):
         raise InputError(
             "verdicts are soft", place="check", remedy="its tests compare hard verdicts: give a cube of sampled calls"

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from secondorder._labels._checks import check_cube
 from secondorder._labels._identity import cube_digest
 from secondorder._labels._results import Table, printed, render_table
 from secondorder._schema import REPEAT
@@ -108,7 +109,7 @@ def compare_reference(cube: xr.Dataset, reference: xr.Dataset, **declaration: An
     ({}, 'prompt', 2, 0.104..., 0.0625)
     """
     for part in (cube, reference):
-        require_named_repeats(part, "a reference comparison")
+        require_named_repeats(check_cube(part), "a reference comparison")
     if cube_digest(cube) == cube_digest(reference):
         raise InputError("it is the cube itself", place="reference", remedy="give calls of their own")
     if reference.sizes[REPEAT] < 4:

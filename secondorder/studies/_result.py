@@ -313,6 +313,15 @@ def differences(result: StudyResult, dim: str, *, level: float | None = None) ->
     >>> found.rows[0][:4]
     ('a', 'b', 'overlap', 0.25)
     """
+    given: object = result
+    if not isinstance(given, StudyResult):
+        from secondorder.errors import InputError
+
+        raise InputError(
+            f"this is {type(given).__name__}, not the result of a study",
+            place="differences",
+            remedy="for a decomposition: secondorder.compare or secondorder.paired_test",
+        )
     if result.draws is None or dim not in result.draws.dims or dim == "measure":
         from secondorder.errors import InputError
 
