@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._atomic import replacing
-from secondorder._labels._results import Table, printed, render_table
+from secondorder._labels._results import Table, format_number, printed, render_table
 from secondorder._schema import check_schema
 from secondorder._version import __version__
 from secondorder.errors import CorruptFileError
@@ -34,6 +34,8 @@ RESULTS = "results.nc"
 # Bytes below which compression costs more than it saves.
 SMALL = 1 << 14
 ROUNDING = 1e-9
+WIDTH = 100
+NO_INTERVAL = "interval_failure"
 
 
 @printed
@@ -90,24 +92,58 @@ class StudyResult:
         return paths
 
     def __str__(self) -> str:
+        """One table per estimand, and two where the measures do not fit beside each other."""
         attrs = self.data.attrs
         table = self.table()
-        place = [*self.factors, "estimator", "estimand"]
         shown = [name for name in json.loads(attrs["measures"]) if (table["measure"] == name).any()]
-        rows = []
-        for key, group in table.groupby(place, sort=False):
-            numbers = zip(group["measure"], group["value"].astype(float), group["mcse"].astype(float), strict=True)
-            cells = {str(name): with_error(value, error) for name, value, error in numbers}
-            rows.append((*map(_plain, key), *(cells.get(name, "") for name in shown)))
-        title = f"{attrs['study']}: {attrs['replicates']} replicates per point"
         # What never has a value but decides is an event, such as "certified": no estimate of it has failed.
         answers = self.data["sums"].sel(sum=["values", "decisions"], drop=True)
         event = (answers.isel(sum=0) == 0) & (answers.isel(sum=1) > 0)
-        notes = (
+        notes = [
             f"failed replicates: {int(self.data.failed.where(~event, 0).sum())}",
             "in brackets: Monte Carlo standard error, in units of the last digit",
-        )
-        return render_table(Table(title, (*place, *shown), tuple(rows), notes), width=160)
+        ]
+        if NO_INTERVAL in shown and (table.loc[table["measure"] == NO_INTERVAL, "value"] == 1).all():
+            shown.remove(NO_INTERVAL)
+            notes.insert(1, "intervals: none, of no method in any replicate")
+        title = f"{attrs['study']}: {attrs['replicates']} replicates per point"
+        tables = [
+            render_table(part, width=WIDTH)
+            for estimand, rows in table.groupby("estimand", sort=False)
+            for part in _beside(_table(str(estimand), rows, [*self.factors, "estimator"], shown), len(shown))
+        ]
+        return "\n\n".join([title, *tables, "\n".join(notes)])
+
+
+def _table(title: str, rows: pd.DataFrame, place: list[str], measures: Sequence[str]) -> Table:
+    """Measures of one estimand, a row per point and method."""
+    found = []
+    for key, group in rows.groupby(place, sort=False):
+        numbers = zip(group["measure"], group["value"].astype(float), group["mcse"].astype(float), strict=True)
+        cells = {str(name): with_error(value, error) for name, value, error in numbers}
+        truth = float(group["truth"].iloc[0])
+        found.append((*map(_plain, key), truth, *(cells.get(name, "") for name in measures)))
+    return Table(title, (*place, "truth", *measures), tuple(found))
+
+
+def _beside(table: Table, n_measures: int) -> list[Table]:
+    """The table in parts of as many measures as fit beside each other."""
+    first = len(table.columns) - n_measures
+    cells = [[format_number(row[k]) for row in table.rows] for k in range(len(table.columns))]
+    heads = [name if k < first else max(name.split("_"), key=len) + "_" for k, name in enumerate(table.columns)]
+    widths = [2 + max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
+    parts: list[list[int]] = [[]]
+    for k in range(first, len(widths)):
+        if parts[-1] and sum(widths[:first]) + sum(widths[j] for j in (*parts[-1], k)) > WIDTH + 2:
+            parts.append([])
+        parts[-1].append(k)
+
+    def taken(cells: tuple[Any, ...], part: list[int]) -> tuple[Any, ...]:
+        return (*cells[:first], *(cells[k] for k in part))
+
+    return [
+        replace(table, columns=taken(table.columns, p), rows=tuple(taken(row, p) for row in table.rows)) for p in parts
+    ]
 
 
 def _plain(cell: Any) -> Any:

@@ -89,6 +89,14 @@ def test_results_are_saved_and_read_back(whole: StudyResult, tmp_path: Path) -> 
     assert paths[1].read_text().startswith("R,estimator,estimand,measure,value,mcse,truth\n")
     assert "small: 20000 replicates per point" in str(again)
     assert len(bias_figure(again).axes) == 5
+    lines = str(again).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "…" not in str(again)
+    # Five estimands with their truths; one item has no interval, which a line says once.
+    assert [line for line in lines if line in again.data.estimand.values] == [*again.data.estimand.values]
+    assert sum("truth" in line for line in lines) == 5
+    assert "interval_failure" not in str(again)
+    assert "intervals: none, of no method in any replicate" in lines
     (tmp_path / "broken.nc").write_bytes(b"no")
     with pytest.raises(CorruptFileError, match=r"broken\.nc"):
         open_study_result(tmp_path / "broken.nc")
