@@ -90,6 +90,14 @@ def test_accuracy_and_correlation_are_those_of_the_decisions() -> None:
     row = next(row for row in gap.rows if row[:3] == ("single", "plurality", "accuracy"))
     single = found["accuracy"].se.sel(rule=["single", "plurality"]).to_numpy()
     assert float(row[5]) - float(row[4]) < 2 * 1.96 * np.hypot(*single)  # type: ignore[arg-type]
+    # Both tables call a measure alike, and what has no value has no row.
+    assert {row[2] for row in gap.rows} <= set(found.tables[0].columns)
+    assert found.tables[0].columns.count("upper") == found.tables[0].columns.count("lower 95 %") > 0
+    assert "" not in found.tables[0].columns
+    nominal = aggregate(cube_of(verdict, ("item", "prompt"), list("abcde")), draws=50)
+    left = studies.differences(nominal, "rule")
+    assert all(row[3] is not None and not np.isnan(float(row[3])) for row in left.rows)
+    assert any(note.startswith("– left out: ") and "accuracy" in note for note in left.notes)
 
 
 def test_bad_requests_are_named() -> None:

@@ -158,6 +158,7 @@ def aggregate(
         _notes(panel, names, decided, ties),
         drawn,
         (figure,),
+        LABELS,
     )
 
 

@@ -140,6 +140,7 @@ def agreement(
                 found.sel(measure=list(names)), labels, title="Agreement", lines=REFERENCE_LINES, source=REFERENCE
             ),
         ),
+        labels,
     )
 
 

@@ -65,6 +65,8 @@ class StudyResult:
     draws : DataArray or None
         The bootstrap draws behind the bands, over the grouping, ``measure`` and ``draw``; groups share draws.
     figures : tuple of Drawn
+    labels : mapping of str to str
+        What measures are called in tables, where that is not their name.
     """
 
     title: str
@@ -73,6 +75,7 @@ class StudyResult:
     notes: tuple[str, ...] = ()
     draws: xr.DataArray | None = field(default=None, repr=False)
     figures: tuple[Drawn, ...] = field(default=(), repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         blocks = [self.title, *(render_table(table) for table in self.tables)]
@@ -278,7 +281,7 @@ def wide_table(
     percent = f"{100 * float(data.attrs['level']):g} %"
     columns = list(names)
     for measure in measures:
-        columns += [labels.get(measure, measure), *([percent, ""] if measure in banded else [])]
+        columns += [labels.get(measure, measure), *([f"lower {percent}", "upper"] if measure in banded else [])]
     rows: list[tuple[str | int | float | None, ...]] = []
     for group in group_labels(by):
         here = data.sel(dict(zip(names, group, strict=True)))
@@ -293,6 +296,8 @@ def wide_table(
 
 def differences(result: StudyResult, dim: str, *, level: float | None = None) -> Table:
     """Differences between every two levels of a grouping, with bands from draws that the groups share.
+
+    Rows without a value are left out, and counted below.
 
     Parameters
     ----------
@@ -325,11 +330,12 @@ def differences(result: StudyResult, dim: str, *, level: float | None = None) ->
     if result.draws is None or dim not in result.draws.dims or dim == "measure":
         from secondorder.errors import InputError
 
-        known = [] if result.draws is None else [d for d in result.draws.dims if d not in ("measure", "draw")]
-        raise InputError(f"no grouping {dim!r}", place="differences", remedy=f"groupings of this result: {known}")
+        has = [] if result.draws is None else [d for d in result.draws.dims if d not in ("measure", "draw")]
+        raise InputError(f"no grouping {dim!r}", place="differences", remedy=f"groupings of this result: {has}")
     wanted = float(result.data.attrs["level"]) if level is None else level
     others = [str(name) for name in result.draws.dims if name not in (dim, "measure", "draw")]
     levels = [str(name) for name in result.data[dim].to_numpy()]
+    lost: list[str] = []
     rows: list[tuple[str | int | float | None, ...]] = []
     for i, first in enumerate(levels):
         for second in levels[i + 1 :]:
@@ -339,6 +345,11 @@ def differences(result: StudyResult, dim: str, *, level: float | None = None) ->
             for row in stacked["row"].to_numpy():
                 place = dict(zip([*others, "measure"], row, strict=True))
                 one = band(spread.sel(place).to_numpy(), level=wanted)
-                rows.append((first, second, *map(str, row), float(gap.sel(place)), one.lower, one.upper))
+                value, label = float(gap.sel(place)), result.labels.get(str(row[-1]), str(row[-1]))
+                if np.isnan(value):
+                    lost.append(label)
+                else:
+                    rows.append((first, second, *map(str, row[:-1]), label, value, one.lower, one.upper))
     columns = ("first", "second", *others, "measure", "difference", f"lower {100 * wanted:g} %", "upper")
-    return Table(f"Differences by {dim}", columns, tuple(rows))
+    notes = (f"– left out: {len(lost)} rows without a value, of {', '.join(dict.fromkeys(lost))}",) if lost else ()
+    return Table(f"Differences by {dim}", columns, tuple(rows), notes)
