@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,6 +87,9 @@ def test_a_good_judge_passes_and_nothing_is_written(tmp_path):
     }
     assert seen(checkup, "seeds") == "same seed, same text: a call can be made again"
     assert seen(checkup, "logprobs") == "offered"
+    said = seen(checkup, "parser")
+    assert said.startswith("answer '")
+    assert re.search(r"\(order (AB|BA)\) = class [12]", said) or "tie" in said
     assert "192 calls" in seen(checkup, "cost")
 
 
@@ -213,6 +217,7 @@ def test_failures_of_the_world_end_with_an_error_that_names_the_remedy(tmp_path,
         assert "check the key in WRONG_KEY" in str(failure)
         assert "wrong-key" not in f"{checkup} {failure}"
         assert marks(checkup) == {"endpoint": "failed"}
+        assert checkup.sent == 1, "a request that was refused was sent all the same"
     for status, words in ((503, "3 tries"), (404, "check base_url and model"), (400, "it rejects the request")):
         with examined(tmp_path / str(status), Fault(kind="status", status=status)) as (checkup, server, _):
             assert words in str(checkup.failures[0])

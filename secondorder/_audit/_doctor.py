@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,17 +121,16 @@ def examine(audit: Audit, *, pause_s: float = 1.0) -> Checkup:
     for name, judge in audit.spec.judges.items():
         check_judge(name, judge)
     first = {name: next(call for call in planned.calls if call.judge == name) for name in audit.spec.judges}
-    ends = asyncio.run(_probe_all(audit.spec, first, pause_s))
+    sent = Counter[str]()
+    ends = asyncio.run(_probe_all(audit.spec, first, pause_s, sent))
     findings: list[Finding] = []
     failures: list[EndpointError] = []
-    sent = 0
     for name, judge in audit.spec.judges.items():
         end = ends[name]
         if isinstance(end, EndpointError):
             failures.append(end)
             findings.append(Finding(name, "endpoint", "failed", end.problem, end.remedy or ""))
             continue
-        sent += end.sent
         findings += [
             _endpoint(name, end),
             _model(name, judge, end),
@@ -143,13 +143,15 @@ def examine(audit: Audit, *, pause_s: float = 1.0) -> Checkup:
         ]
     said = (*spec_warnings(audit.spec, file=audit.file.name), *planned.notes)
     findings += [Finding("", "specification", "note", "see below", line) for line in said]
-    return Checkup(tuple(findings), tuple(failures), sent)
+    return Checkup(tuple(findings), tuple(failures), sent.total())
 
 
-async def _probe_all(spec: AuditSpec, first: dict[str, Call], pause_s: float) -> dict[str, Probe | EndpointError]:
+async def _probe_all(
+    spec: AuditSpec, first: dict[str, Call], pause_s: float, sent: Counter[str]
+) -> dict[str, Probe | EndpointError]:
     async def one(name: str, judge: JudgeSpec) -> Probe | EndpointError:
         try:
-            return await probe_judge(name, judge, first[name], spec.seed, pause_s=pause_s)
+            return await probe_judge(name, judge, first[name], spec.seed, sent=sent, pause_s=pause_s)
         except EndpointError as error:
             return error
 
@@ -270,7 +272,9 @@ def _parser(name: str, spec: AuditSpec, call: Call, probe: Probe) -> list[Findin
     said = " ".join(answer.text.split())
     said = said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
     if outcome.status == "valid":
-        return [finish, Finding(name, "parser", "ok", f"{said!r} is {outcome.verdict}")]
+        # Under the other order the same answer may stand for another class.
+        shown = f" (order {call.order})" if call.order else ""
+        return [finish, Finding(name, "parser", "ok", f"answer {said!r}{shown} = class {outcome.verdict}")]
     remedy = REMEDIES[outcome.reason] if answer.finish_reason not in CUT else "a cut answer is ⊥: see finish reason"
     return [finish, Finding(name, "parser", "problem", f"⊥ {outcome.reason}: {said!r}", remedy)]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,8 +62,6 @@ class Probe(msgspec.Struct, frozen=True):
         Its request.
     logprobs : bool or None
         Whether the endpoint gave log-probabilities; None where it was not asked.
-    sent : int
-        Requests sent, failed ones included.
     """
 
     first: Exchange
@@ -71,7 +70,6 @@ class Probe(msgspec.Struct, frozen=True):
     real: Exchange
     request: bytes
     logprobs: bool | None
-    sent: int
 
     @property
     def canaries(self) -> tuple[Exchange, Exchange, Exchange]:
@@ -103,7 +101,9 @@ def canary_requests(name: str, judge: JudgeSpec, seed: int) -> tuple[bytes, byte
     return one, two
 
 
-async def probe_judge(name: str, judge: JudgeSpec, call: Call, seed: int, *, pause_s: float = 1.0) -> Probe:
+async def probe_judge(
+    name: str, judge: JudgeSpec, call: Call, seed: int, *, sent: Counter[str], pause_s: float = 1.0
+) -> Probe:
     """Send the canaries and one call of the audit's, one after another.
 
     Parameters
@@ -114,6 +114,8 @@ async def probe_judge(name: str, judge: JudgeSpec, call: Call, seed: int, *, pau
         A planned call of this judge; its bytes are sent with another seed, so that the audit's own call stays new.
     seed : int
         The audit's.
+    sent : Counter
+        Requests sent, by judge, failed ones included: counted up here, also where this ends with an error.
     pause_s : float
         Before a request that brought no completion is sent again.
 
@@ -128,18 +130,18 @@ async def probe_judge(name: str, judge: JudgeSpec, call: Call, seed: int, *, pau
         request = _edited(request, {"seed": _seed(seed, name, 2)})
     async with JudgeLine(name, judge) as line:
         await line.reach()
-        sender = _Sender(line, judge, pause_s)
+        sender = _Sender(line, name, judge, pause_s, sent)
         answers = [await sender.send(each) for each in (one, two, one)]
         real, logprobs = await _ask_logprobs(sender, judge, request)
-    return Probe(answers[0], answers[1], answers[2], real, request, logprobs, sender.sent)
+    return Probe(answers[0], answers[1], answers[2], real, request, logprobs)
 
 
 class _Sender:
     """Sends one request at a time, again where no completion came, and says what is wrong where that is no use."""
 
-    def __init__(self, line: JudgeLine, judge: JudgeSpec, pause_s: float) -> None:
-        self._line, self._judge, self._pause_s = line, judge, pause_s
-        self.sent = 0
+    def __init__(self, line: JudgeLine, name: str, judge: JudgeSpec, pause_s: float, sent: Counter[str]) -> None:
+        self._line, self._name, self._judge, self._pause_s = line, name, judge, pause_s
+        self._sent = sent
 
     async def send(self, request: bytes) -> Exchange:
         """An exchange with a completion."""
@@ -151,8 +153,8 @@ class _Sender:
     async def attempt(self, request: bytes) -> Exchange:
         """An exchange with a completion, or with the failure after the last try."""
         for left in reversed(range(TRIES)):
+            self._sent[self._name] += 1
             exchange = await self._line.send(request)
-            self.sent += 1
             reading = exchange.reading
             if isinstance(reading, Completion) or reading.remedy != "retry" or left == 0:
                 break
