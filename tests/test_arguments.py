@@ -45,13 +45,13 @@ WRONG: dict[str, tuple[Call, str]] = {
     "tau below 0": (lambda c, d: so.certify(d, "prompt", -1), "tau: -1 is not a finite number >= 0"),
     "tau nan": (lambda c, d: so.certify(d, "prompt", math.nan), "tau: nan is not a finite number"),
     "tau text": (lambda c, d: so.certify(d, "prompt", "x"), "tau: 'x' is not"),  # type: ignore[arg-type]
-    "flag at infinity": (lambda c, d: so.decompose(c, tau=math.inf), "--tau: inf is not a finite number >= 0"),
-    "flag nan": (lambda c, d: so.decompose(c, tau=math.nan), "--tau: nan is not a finite number >= 0"),
+    "flag at infinity": (lambda c, d: so.decompose(c, tau=math.inf), "tau: inf is not a finite number >= 0"),
+    "flag nan": (lambda c, d: so.decompose(c, tau=math.nan), "tau: nan is not a finite number >= 0"),
     "certified seed": (lambda c, d: so.certify(d, "prompt", 0.1, seed=-1), "seed: -1 is not a whole number >= 0"),
     "half an item": (lambda c, d: so.certify(d, "prompt", 0.1, n_items=8.5), "n_items: 8.5 is not"),  # type: ignore[arg-type]
     "draws beyond memory": (lambda c, d: so.decompose(c, draws=10**11), "from 100 to 1,000,000"),
     "draws in part": (lambda c, d: so.decompose(c, draws=150.5), "150.5 is not a whole number"),  # type: ignore[arg-type]
-    "seed in part": (lambda c, d: so.decompose(c, seed=0.5), "--seed: 0.5 is not"),  # type: ignore[arg-type]
+    "seed in part": (lambda c, d: so.decompose(c, seed=0.5), "seed: 0.5 is not"),  # type: ignore[arg-type]
     "shuffles": (lambda c, d: so.permutation_test(c, "prompt", draws=10**12), "from 19 to 1,000,000"),
     "detectors' shuffles": (lambda c, d: so.check_independence(c, draws=18), "18 is not a whole number from 19"),
     "draws of chains": (lambda c, d: so.posterior(c, draws=10**6, chains=2), "draws of all chains: 2000000 is not"),
@@ -67,6 +67,14 @@ WRONG: dict[str, tuple[Call, str]] = {
         "NaN or infinity",
     ),
     "turned range": (lambda c, d: so.confidence_sequence([0.5], (1, 0)), r"bounds: \(1, 0\) is no range"),
+    "level in percent": (lambda c, d: so.decompose(c, level=95), "^level: 95 is not between 0 and 1"),
+    "band of calls": (
+        lambda c, d: so.decompose(c, covers="calls", interval="bca"),
+        "^interval: a bca band covers resampled items, not calls; use interval='t' with covers='calls'",
+    ),
+    "unknown kernel": (lambda c, d: so.decompose(c, kernel="x"), "^kernel: 'x' is not a kernel"),
+    "error below 0": (lambda c, d: so.budget(c, se={"prompt": -1}), r"^se\['prompt'\]: -1 is not"),
+    "part of a call": (lambda c, d: so.budget(c, calls=0.5), "^calls: 0.5 is not a whole number"),  # type: ignore[arg-type]
     "sequence's alpha": (lambda c, d: so.confidence_sequence([0.5], (0, 1), alpha=2), "alpha: 2 is not between"),
     "cubes compared": (lambda c, d: so.compare(c, c), "compare: this is Dataset.*decompose the cube first"),
     "cube certified": (lambda c, d: so.certify(c, "prompt", 0.1), "certify: this is Dataset"),

@@ -162,7 +162,7 @@ def test_a_budget_with_its_contours(table: Path, tmp_path: Path, capsys: pytest.
     [
         (["certify", "--component", "wording", "--tau", "0.1"], "no component 'wording'"),
         (["certify", "--component", "prompt"], "--tau"),
-        (["contrast", "--of", "prompt-total"], "no component, difference or ratio"),
+        (["contrast", "--of", "prompt+total"], "no component, difference or ratio"),
         (["test", "--effect", "order"], "no facet 'order'"),
         (["posterior", "--mass", "0"], "mass: 0.0 is not a finite number > 0"),
         (["posterior", "--output", "draws.csv"], "suffix '.csv'"),

@@ -32,6 +32,16 @@ NOMINAL = ["--kernel", "nominal"]
             "(--invalid LABEL: ⊥) or a missing one (--missing LABEL)",
         ),
         (["decompose", *ROLES, *REPEAT, "--kernel", "ordinal", "--classes", "1,2", "--level", "3"], "--level: "),
+        (["decompose", *ROLES, *REPEAT, *NOMINAL, "--level", "95"], "--level: 95.0 is not between 0 and 1"),
+        (
+            ["decompose", *ROLES, *REPEAT, *NOMINAL, "--covers", "calls", "--interval", "bca"],
+            "--interval: a bca band covers resampled items, not calls; use --interval t with --covers calls",
+        ),
+        (
+            ["decompose", *ROLES, *REPEAT, "--kernel", "ordinal", "--classes", "1,3,2"],
+            "--kernel ordinal: the classes are numbers",
+        ),
+        (["budget", *ROLES, *REPEAT, *NOMINAL, "--se", "prompt=-1"], "--se prompt: -1"),
     ],
 )
 def test_a_refusal_names_the_flag(

@@ -221,13 +221,13 @@ def test_what_cannot_be_planned_is_refused() -> None:
         ({"calls": 1e20}, "1e.20 is not a whole number"),
         ({"calls": 10**30}, "is not a whole number from 1 to"),
         ({"alpha": 1.0}, "not between 0 and 1"),
-        ({"se": {"prompt": 0.0}}, "--se prompt: 0.0 is not a finite number > 0"),
+        ({"se": {"prompt": 0.0}}, r"se\[.prompt.\]: 0.0 is not a finite number > 0"),
         ({"se": {"prompt": math.nan}}, "nan is not a finite number"),
         ({"se": {"wording": 0.1}}, "no component 'wording'"),
         ({"se": {"prompt": 1e-5}, "population": 40}, "no design reaches"),
         ({"power": {"prompt": (0.02, 1.5)}}, "power 1.5"),
         ({"power": {"prompt": (math.nan, 0.8)}}, "an effect of nan"),
-        ({"least_items": 1}, "least-items: 1 is"),
+        ({"least_items": 1}, "least_items: 1 is"),
         ({"population": 5}, "population: 5 is not a whole number >= 10"),
     ):
         with pytest.raises(InputError, match=match):

@@ -98,7 +98,7 @@ class BenchmarkEffects:
             rows,
             (
                 f"lower, upper: {100 * self.level:g}% band over items (jackknife) of the benchmark-wide part",
-                "near 0 the band is too wide: ask permutation_test(..., hypothesis='benchmark') whether there is one",
+                "near 0 the band is too wide: the p value of hypothesis 'benchmark' says whether there is one",
             ),
         )
 

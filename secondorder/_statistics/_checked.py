@@ -30,7 +30,7 @@ def whole(value: Any, place: str, *, least: int = 0, most: int | None = None, re
     return int(value)
 
 
-def check_draws(draws: Any, place: str = "--draws", *, least: int) -> int:
+def check_draws(draws: Any, place: str = "draws", *, least: int) -> int:
     """A number of draws or shuffles that means something and fits into memory."""
     return whole(draws, place, least=least, most=MOST_DRAWS)
 

@@ -144,7 +144,7 @@ def decompose(
     if chosen.drop_invalid and "soft" in cube:
         raise InputError(
             "soft verdicts are spread over the classes: no call is ⊥ as a whole",
-            place="--invalid-as missing",
+            place="invalid='missing'",
             remedy="give soft verdicts conditional on a valid one, or say what ⊥ is",
         )
     settings = Settings(

@@ -192,7 +192,9 @@ def draws_table(tree: xr.DataTree) -> Table:
 def _one_group(decomposition: Decomposition) -> Group:
     if len(decomposition.groups) != 1:
         raise InputError(
-            f"there are {len(decomposition.groups)} groups", place="draws", remedy=one_of_groups(decomposition.groups)
+            f"there are {len(decomposition.groups)} groups",
+            place="decomposition",
+            remedy=one_of_groups(decomposition.groups),
         )
     return decomposition.groups[0]
 

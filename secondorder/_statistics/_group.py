@@ -252,8 +252,8 @@ class Group:
         elif covers != "items":
             raise UndefinedError(
                 f"a {method} band covers resampled items, not {covers}",
-                place="--interval",
-                remedy="use --interval t with this --covers",
+                place="interval",
+                remedy=f"use interval='t' with covers={covers!r}",
             )
         else:
             band = self._bootstrap_band(method, level)
@@ -274,7 +274,7 @@ class Group:
         if method == "bca":
             return bca_interval(errors, drawn.draws[:, :size], drawn.influence[:, :size], level, self.scale)
         if drawn.se_draws is None:
-            raise UndefinedError("the draws carry no standard errors", place="--interval studentised")
+            raise UndefinedError("the draws carry no standard errors", place="interval='studentised'")
         return studentised_interval(errors, drawn.draws[:, :size], drawn.se_draws[:, :size], level)
 
     def simultaneous_band(self, level: float | None = None) -> Interval:

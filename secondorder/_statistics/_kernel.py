@@ -149,12 +149,12 @@ def choose_kernel(
         if valid and all(is_number(label) for label in valid):
             raise KernelError(
                 f"every class is a number ({', '.join(valid[:8])}) and no kernel is named",
-                place="--kernel",
+                place="kernel",
                 remedy="say nominal (labels), ordinal (ranks) or interval (scores): the answer depends on it",
             )
         declared = "nominal"
     if isinstance(declared, str) and declared not in NAMES:
-        raise KernelError(f"{declared!r} is not a kernel", place="--kernel", remedy=f"choose {', '.join(NAMES)}")
+        raise KernelError(f"{declared!r} is not a kernel", place="kernel", remedy=f"choose {', '.join(NAMES)}")
     if not isinstance(declared, str) or declared != "interval":
         _refuse_scores(declared if isinstance(declared, str) else "user's", invalid_as, scores, standardise)
     if isinstance(declared, str):
@@ -180,7 +180,7 @@ def check_order(chosen: ChosenKernel, classes: Sequence[str], *, classes_declare
     if chosen.name == "ordinal" and not classes_declared and not all(is_number(label) for label in valid):
         raise KernelError(
             f"the classes were found in the data, so nobody has ranked them ({', '.join(valid[:8])})",
-            place="--kernel ordinal",
+            place="kernel='ordinal'",
             remedy="give classes= from the lowest to the highest",
         )
 
@@ -193,7 +193,7 @@ def _check_ranks(valid: Sequence[str]) -> None:
     if not ((steps > 0).all() or (steps < 0).all()):
         raise KernelError(
             f"the classes are numbers, and neither rise nor fall ({', '.join(valid[:8])})",
-            place="--kernel ordinal",
+            place="kernel='ordinal'",
             remedy=f"give classes= as {','.join(sorted(valid, key=float)[:8])}",
         )
 
@@ -208,7 +208,7 @@ def _check_invalid_as(invalid_as: Any) -> None:
         return
     raise KernelError(
         f"{invalid_as!r} is none of the choices",
-        place="--invalid-as",
+        place="invalid",
         remedy="say class, missing, midpoint, or a finite score and penalty",
     )
 
@@ -217,14 +217,14 @@ def _refuse_scores(name: str, invalid_as: InvalidAs, scores: Any, standardise: b
     """A kernel without scores takes nothing that speaks of them: it would be recorded and have no effect."""
     if invalid_as not in ("class", "missing"):
         raise KernelError(
-            f"invalid-as {_show(invalid_as)} is declared under the {name} kernel",
-            place="--invalid-as",
+            f"invalid={invalid_as!r} is declared under the {name} kernel",
+            place="invalid",
             remedy="⊥ is a class there: say class (or missing, which conditions on validity)",
         )
     if scores is not None or standardise:
         raise KernelError(
             f"{'scores are' if scores is not None else 'standardise is'} declared under the {name} kernel",
-            place="--kernel",
+            place="kernel",
             remedy="they belong to the interval kernel",
         )
 
@@ -241,15 +241,15 @@ def _interval(
     plain = interval_kernel(values)
     unit = 0.5 * (max(values) - min(values)) ** 2 if standardise else 1.0
     if standardise and unit == 0:
-        raise KernelError("all scores are equal", place="--kernel interval", remedy="give different scores")
+        raise KernelError("all scores are equal", place="kernel='interval'", remedy="give different scores")
     if not has_bottom:
         return ChosenKernel("interval", plain / unit, False, invalid_as)
     if invalid_as == "class":
         if bottom_occurs:
             raise KernelError(
                 "⊥ occurs and has no score",
-                place="--kernel interval",
-                remedy="declare --invalid-as missing, midpoint, or SCORE,PENALTY",
+                place="kernel='interval'",
+                remedy="declare what it is: invalid='missing', invalid='midpoint' or invalid=(score, penalty)",
             )
         # ⊥ is declared but never seen: any score for it gives the same numbers.
         score, penalty = midpoint_invalid(values)
@@ -269,7 +269,7 @@ def _scores(valid: list[str], scores: Mapping[str, float] | Sequence[float] | No
         if wrong:
             raise KernelError(
                 f"class {wrong[0]!r} is not a number",
-                place="--kernel interval",
+                place="kernel='interval'",
                 remedy="give scores for every class, or choose nominal or ordinal",
             )
         return [float(label) for label in valid]
@@ -322,9 +322,5 @@ def parse_invalid_as(text: str) -> InvalidAs:
     if comma and is_number(score) and is_number(penalty):
         return float(score), float(penalty)
     raise KernelError(
-        f"{text!r} is none of the choices", place="--invalid-as", remedy="say class, missing, midpoint or SCORE,PENALTY"
+        f"{text!r} is none of the choices", place="invalid", remedy="say class, missing, midpoint or SCORE,PENALTY"
     )
-
-
-def _show(invalid_as: InvalidAs) -> str:
-    return invalid_as if isinstance(invalid_as, str) else f"{invalid_as[0]:g},{invalid_as[1]:g}"

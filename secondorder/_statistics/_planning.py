@@ -130,33 +130,33 @@ def _check_goals(
     alpha: float,
 ) -> None:
     """Refuse goals that no design can have, before the pilot is looked at."""
-    for place, goals, example in (("--se", se, "0.01"), ("--power", power, "(0.02, 0.8)")):
+    for place, goals, example in (("se", se, "0.01"), ("power", power, "(0.02, 0.8)")):
         if not isinstance(goals, Mapping):
             raise InputError(
                 f"{goals!r} names no component",
                 place=place,
                 remedy=f'give a mapping from components to what is wanted, such as {{"call": {example}}}',
             )
-    whole(least_items, "--least-items", least=2, remedy="ask for two items or more")
+    whole(least_items, "least_items", least=2, remedy="ask for two items or more")
     if calls is not None:
-        whole(calls, "--calls", least=1, most=MOST_CALLS)
+        whole(calls, "calls", least=1, most=MOST_CALLS)
     if population is not None:
-        whole(population, "--population", least=least_items, remedy="it is the length of a list with --least-items")
+        whole(population, "population", least=least_items, remedy="it is the length of a list with least_items=")
     if not 0 < alpha < 1:
-        raise InputError(f"{alpha} is not between 0 and 1", place="--alpha", remedy="say for instance 0.05")
+        raise InputError(f"{alpha} is not between 0 and 1", place="alpha", remedy="say for instance 0.05")
     for name, wanted in se.items():
-        finite(wanted, f"--se {name}", positive=True)
+        finite(wanted, f"se[{name!r}]", positive=True)
     for name, goal in power.items():
         try:
             effect, chance = goal
         except (TypeError, ValueError):
             raise InputError(
-                f"{goal!r} is not an effect and a power", place=f"--power {name}", remedy="give (0.02, 0.8)"
+                f"{goal!r} is not an effect and a power", place=f"power[{name!r}]", remedy="give (0.02, 0.8)"
             ) from None
         if not (0 < effect < math.inf and alpha < chance < 1):
             raise InputError(
                 f"power {chance:g} at an effect of {effect:g} and level {alpha:g}",
-                place=f"--power {name}",
+                place=f"power[{name!r}]",
                 remedy="give an effect above 0, and a power between the level and 1",
             )
 
@@ -340,7 +340,7 @@ def _best_within(base: Budget, calls: int, component: str, fewest: int) -> Plan:
     if best is None:
         least = fewest * min(base.calls(1, repeats, levels) for levels, repeats in _designs(base))
         raise InputError(
-            f"{calls} calls do not reach {fewest} items", place="--calls", remedy=f"ask for at least {least}"
+            f"{calls} calls do not reach {fewest} items", place="calls", remedy=f"ask for at least {least}"
         )
     return _plan(base, f"{calls} calls", component, *best[1:])
 

@@ -80,15 +80,15 @@ class Settings:
         if self.interval != "t" and self.covers != "items":
             raise InputError(
                 f"a {self.interval} band covers resampled items, not {self.covers}",
-                place="--interval",
-                remedy=f"use --interval t with --covers {self.covers}",
+                place="interval",
+                remedy=f"use interval='t' with covers={self.covers!r}",
             )
         if not 0 < self.level < 1:
-            raise InputError(f"{self.level} is not between 0 and 1", place="--level", remedy="say for instance 0.95")
+            raise InputError(f"{self.level} is not between 0 and 1", place="level", remedy="say for instance 0.95")
         check_draws(self.draws, least=100)
-        whole(self.seed, "--seed")
+        whole(self.seed, "seed")
         if self.tau is not None:
-            finite(self.tau, "--tau")
+            finite(self.tau, "tau")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the JSON schema."""
@@ -128,4 +128,4 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> None:
         Naming the choices.
     """
     if value not in choices:
-        raise InputError(f"{value!r} is not a choice", place=f"--{name}", remedy=f"choose {', '.join(choices)}")
+        raise InputError(f"{value!r} is not a choice", place=name, remedy=f"choose {', '.join(choices)}")

@@ -58,8 +58,8 @@ def verify(run: Run, /) -> int:
 def export(
     run: Run,
     /,
-    *,
     output: Path,
+    *,
     rows: Literal["outcomes", "attempts"] = "outcomes",
     bodies: Annotated[bool, Parameter(negative="--no-bodies")] = True,
 ) -> int:

@@ -30,6 +30,8 @@ FLAGS = {
 """Flags that are not called as their argument."""
 
 _ARGUMENT = re.compile(r"(?<![\w.-])([a-z_]+)=('[^']*'|\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|\([^)]*\)|[\w.]*)(?!\w)")
+_ENTRY_PLACE = re.compile(r"(\w+)\['([^']*)'\]")
+"""One entry of an argument that is a mapping: ``se['prompt']``."""
 _ENTRY = re.compile(r"\s*('[^']*'|\w+): (.+)")
 
 
@@ -61,6 +63,8 @@ def in_flags(error: SecondOrderError, flags: Collection[str] | None = None) -> s
         return _ARGUMENT.sub(lambda found: _flag(found[0], found[1], found[2], known), text)
 
     place = error.place and (_name(error.place, known) or said(error.place))
+    if place and (entry := _ENTRY_PLACE.fullmatch(place)) and (flag := _name(entry[1], known)):
+        place = f"{flag} {entry[2]}"
     return str(SecondOrderError(said(error.problem), place=place, remedy=error.remedy and said(error.remedy)))
 
 
