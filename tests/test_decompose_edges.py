@@ -339,6 +339,17 @@ def test_a_judge_that_was_selected_keeps_its_name() -> None:
     assert so.paired_test(nameless, one).pairs[0][0] == {"decomposition": "1"}
 
 
+def test_datasets_are_selected_by_judge() -> None:
+    cube = cube_of(random_codes(2, 6, 2, 3), judge=True)
+    found, tested = so.decompose(cube), so.permutation_test(cube, "prompt", draws=39)
+    for data in (found.to_dataset(), found.items_dataset(), tested.to_dataset()):
+        assert data.sel(judge="j1").group.item() == "judge = j1"
+        assert data.sel(group="judge = j1").judge.item() == "j1"
+    # A name that stands for something else already does so still.
+    other = so.decompose(cube_of(random_codes(2, 6, 2, 3), judge=True).rename(judge="estimate"))
+    assert other.to_dataset()["estimate"].dims == ("group", "component")
+
+
 def test_a_level_of_a_facet_is_no_judge() -> None:
     cube = cube_of(random_codes(6, 2, 2, 3), facets=("judge", "prompt"))
     assert so.decompose(cube.sel(judge="j0")).groups[0].by == {}

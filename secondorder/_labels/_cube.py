@@ -22,7 +22,7 @@ from secondorder._labels._columns import split_key
 from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, CUBE_SCHEMA, ITEM, JUDGE, REASONS, REPEAT, STATUS
 from secondorder.errors import CubeError
 
-__all__ = ["RESERVED_NAMES", "by_text", "groups", "new_cube", "smallest_int"]
+__all__ = ["RESERVED_NAMES", "by_text", "groups", "new_cube", "smallest_int", "with_labels"]
 
 RESERVED_NAMES = frozenset(
     {ITEM, REPEAT, CLASS, "verdict", "status", "reason", "soft", "unlisted", "stratum", "gold"}
@@ -163,6 +163,17 @@ def _as_json(value: Any) -> str:
 def by_text(by: Mapping[str, str]) -> str:
     """Labels of a group as words."""
     return ", ".join(f"{name} = {value}" for name, value in by.items())
+
+
+def with_labels(data: xr.Dataset, groups: Sequence[Mapping[str, str]]) -> xr.Dataset:
+    """A dataset over ``group`` that is selected by the groups' own labels too: ``data.sel(judge="a")``.
+
+    A name that the dataset has for something else stays what it is there.
+    """
+    for name in groups[0]:
+        if name not in data.variables and name not in data.dims:
+            data = data.assign_coords({name: ("group", [by[name] for by in groups])}).set_xindex(name)
+    return data
 
 
 def groups(cube: xr.Dataset, facets: Sequence[str] | None = None) -> Iterator[tuple[dict[str, str], xr.Dataset]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from secondorder._design import standard_components
-from secondorder._labels._cube import by_text
+from secondorder._labels._cube import by_text, with_labels
 from secondorder._labels._results import Table, printed, render_table, wrapped_lines
 from secondorder._schema import DECOMPOSITION_SCHEMA
 from secondorder._statistics._compare import Comparison, compare_groups
@@ -223,7 +223,7 @@ class Decomposition:
         return found
 
     def to_dataset(self) -> xr.Dataset:
-        """Components by group as a labelled dataset (dims ``group, component``)."""
+        """Components by group as a labelled dataset (dims ``group, component``), e.g. ``.sel(judge="qwen")``."""
         import xarray as xr
 
         fields = ("estimate", "plugin", "inflation", "se_items", "lower", "upper", "reason")
@@ -255,7 +255,7 @@ class Decomposition:
         )
         standard = {component.name for component in standard_components(first.design.names)}
         dataset["standard"] = ("component", [name in standard for name in first.names])
-        return dataset
+        return with_labels(dataset, [group.by for group in self.groups])
 
     def items_dataset(self) -> xr.Dataset:
         """Debiased and plug-in value of every item (dims ``group, item, component``), NaN where a group lacks it."""
@@ -270,7 +270,7 @@ class Decomposition:
             rows = [row[item] for item in group.items]
             value[k, rows], plugin[k, rows] = group.values, group.plugin_values
         dims = ("group", "item", "component")
-        return xr.Dataset(
+        dataset = xr.Dataset(
             {"value": (dims, value), "plugin": (dims, plugin)},
             coords={
                 "group": [by_text(group.by) for group in self.groups],
@@ -278,6 +278,7 @@ class Decomposition:
                 "component": list(self.groups[0].names),
             },
         )
+        return with_labels(dataset, [group.by for group in self.groups])
 
     def tables(self) -> tuple[Table, ...]:
         """One table per group."""

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._design import Facet, listed, standard_components
-from secondorder._labels._cube import by_text
+from secondorder._labels._cube import by_text, with_labels
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws
 from secondorder._statistics._decompose import decompose
@@ -93,7 +93,7 @@ class TestResult:
     def to_dataset(self) -> xr.Dataset:
         """P values of macroaverages (dims ``group, component``)."""
         labels = [by_text(by) for by in self.groups]
-        return xr.Dataset(
+        data = xr.Dataset(
             {
                 "estimate": (("group", "component"), self.estimate),
                 "pvalue": (("group", "component"), self.pvalues),
@@ -101,6 +101,7 @@ class TestResult:
             coords={"group": labels, "component": list(self.components)},
             attrs={"facet": self.facet, "hypothesis": self.hypothesis, "draws": self.draws, "seed": self.seed},
         )
+        return with_labels(data, self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, schema ``secondorder.test/1``: NaN is None."""
