@@ -279,6 +279,8 @@ def test_least_possible_numbers_of_items() -> None:
     assert least_items(0.02, bounds, value=0.02) is None
     assert least_items(0.02, bounds, "above", value=0.01) is None
     assert least_items(0.02, bounds, value=0.05, n_items=30) is None
+    # Items so high that the rest would have to lie below the range: no bet is left, and none is won.
+    assert least_items(0.02, bounds, value=0.3, n_items=30) is None
     assert least_items(0.9, bounds) == 1
 
 

@@ -176,7 +176,8 @@ def test_the_report_says_what_holds(run: Any) -> None:
     assert tree["stop"].verdict.values.tolist() == ["above", "below"]
     assert "<h2>Stop rule</h2>" in run.done.report.read_text(encoding="utf-8")
     assert int(tree["outcomes"].to_dataset().to_array().notnull().sum()) > 0
-    assert any(note.startswith("[stop] prompt against 0.15: 'below' needs") for note in run.plan.notes)
+    (needed,) = [note for note in run.plan.notes if note.startswith("[stop] prompt against 0.15: 'below' needs")]
+    assert needed.endswith(f"of {2 * ITEMS * 8} calls of 2 judges together")
 
 
 def test_the_same_command_again_changes_nothing(run: Any) -> None:
