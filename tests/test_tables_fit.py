@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import secondorder as so
 from secondorder._labels._results import Table, render_table
 from secondorder._labels._results import _broken as broken
 from secondorder._labels._results import _width as columns_of
@@ -57,3 +59,28 @@ def test_what_no_screen_shows_ends() -> None:
     lines = render_table(Table("", ("text",), (("z" * 2**16,),))).splitlines()
     assert len(lines) < 40
     assert lines[-1] == "…"
+
+
+def test_a_single_pair_is_named_once() -> None:
+    rng = np.random.default_rng(0)
+
+    def compared(*judges: str) -> list[Table]:
+        rows = [
+            {"judge": judge, "item": str(item), "prompt": prompt, "run": run, "verdict": "AB"[rng.integers(2)]}
+            for judge in judges
+            for item in range(6)
+            for prompt in "pq"
+            for run in range(2)
+        ]
+        roles = {"item": "item", "facets": ["prompt"], "repeat": "run", "verdict": "verdict", "by": "judge"}
+        found = so.decompose(so.make_cube(rows, **roles))
+        assert found.comparison is not None
+        return [found.comparison.tables()[1], so.paired_test(found).tables()[1]]
+
+    for table in compared("qwen3-235b-instruct", "mistral-large-2411"):
+        assert table.title == "Differences mistral-large-2411 - qwen3-235b-instruct"
+        assert table.columns[0] == "component"
+        assert table.columns[1] in ("debiased", "difference")
+    for table in compared("x", "y", "z"):
+        assert table.title == "Differences a - b"
+        assert [row[:3] for row in table.rows[:2]] == [("call", "x", "y"), ("call", "x", "z")]

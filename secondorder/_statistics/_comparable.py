@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from secondorder._labels._results import Table
 from secondorder._statistics._group import Group
 from secondorder.errors import InputError
 
 __all__ = [
+    "difference_table",
     "differing_declarations",
     "label_of",
     "one_of_groups",
@@ -25,6 +27,20 @@ __all__ = [
 def label_of(by: Mapping[str, str]) -> str:
     """What a group is called in a table."""
     return ", ".join(by.values()) if by else "all"
+
+
+def difference_table(
+    pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]],
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, *tuple[float, ...]]],
+    notes: tuple[str, ...],
+) -> Table:
+    """Differences, a row each: a single pair is named above them, several in columns of their own."""
+    if len(set(map(str, pairs))) == 1:
+        a, b = map(label_of, pairs[0])
+        return Table(f"Differences {a} - {b}", ("component", *columns), tuple(rows), notes)
+    named = ((row[0], label_of(a), label_of(b), *row[1:]) for (a, b), row in zip(pairs, rows, strict=True))
+    return Table("Differences a - b", ("component", "a", "b", *columns), tuple(named), notes)
 
 
 def one_of_groups(groups: Sequence[Group]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from secondorder._labels._results import Table, printed, render_table
 from secondorder._statistics._comparable import (
+    difference_table,
     differing_declarations,
     label_of,
     refuse_other_declarations,
@@ -189,13 +190,10 @@ class Comparison:
             ),
             (TOP_DIFFERS, *self.notes),
         )
-        differences = Table(
-            "Differences a - b",
-            ("component", "a", "b", "debiased", "plug-in", "lower", "upper"),
-            tuple(
-                (d.component, label_of(d.a), label_of(d.b), d.estimate, d.plugin, d.lower, d.upper)
-                for d in self.differences
-            ),
+        differences = difference_table(
+            [(d.a, d.b) for d in self.differences],
+            ("debiased", "plug-in", "lower", "upper"),
+            [(d.component, d.estimate, d.plugin, d.lower, d.upper) for d in self.differences],
             (
                 f"lower, upper: {level} band ({self.method}, items) of each difference alone; test --hypothesis judges "
                 "adjusts for all",

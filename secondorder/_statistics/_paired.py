@@ -15,6 +15,7 @@ from secondorder._design import listed
 from secondorder._labels._results import Table, plain, printed, render_table
 from secondorder._statistics._checked import check_draws, whole
 from secondorder._statistics._comparable import (
+    difference_table,
     differing_declarations,
     label_of,
     refuse_other_declarations,
@@ -153,23 +154,12 @@ class PairedTests:
             ),
         )
         how = "all sign patterns" if self.exact else f"{self.patterns - 1} random sign patterns and the observed one"
-        tests = Table(
-            "Differences a - b",
-            ("component", "a", "b", "difference", "lower", "upper", "p", "p (adjusted)"),
-            tuple(
-                (
-                    name,
-                    label_of(a),
-                    label_of(b),
-                    float(self.estimate[k, j]),
-                    float(self.lower[k, j]),
-                    float(self.upper[k, j]),
-                    float(self.pvalues[k, j]),
-                    float(self.adjusted[k, j]),
-                )
-                for j, name in enumerate(self.components)
-                for k, (a, b) in enumerate(self.pairs)
-            ),
+        shown = [(j, k) for j in range(len(self.components)) for k in range(len(self.pairs))]
+        numbers = (self.estimate, self.lower, self.upper, self.pvalues, self.adjusted)
+        tests = difference_table(
+            [self.pairs[k] for _, k in shown],
+            ("difference", "lower", "upper", "p", "p (adjusted)"),
+            [(self.components[j], *(float(array[k, j]) for array in numbers)) for j, k in shown],
             (
                 f"two-sided, {how}, ties counted; adjusted for all {self.estimate.size} tests (max-T in a pair, "
                 "Bonferroni over pairs); as tests of one component, whatever the others do, approximate for many items",
