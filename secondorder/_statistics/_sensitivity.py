@@ -110,7 +110,9 @@ def _each_group(cube: xr.Dataset, options: Mapping[str, Any]) -> list[xr.Dataset
     for part in parts:
         # Where no item is complete there is nothing to show; anything else that is wrong has been said of the whole.
         with suppress(CubeError):
-            found.append(decompose(part, **{**options, "incomplete": "drop-item"}).to_dataset())
+            result = decompose(part, **{**options, "incomplete": "drop-item"})
+            # The group alone tells them apart below: labels of its own would not fit where a group is absent.
+            found.append(result.to_dataset().drop_vars(list(result.groups[0].by), errors="ignore"))
     return found
 
 
