@@ -182,8 +182,8 @@ def components_section(tree: xr.DataTree) -> Section:
     text += (
         "Of soft verdicts it is what noise is left in them: none where all calls of a cell list the same."
         if _all_soft(data)
-        else "With complete pairs, equal weights and the same number R of calls in every cell it is an exact multiple of "
-        "the call component in every sample, and R times it has the same mean at every R."
+        else "With complete pairs, equal weights and the same number R of calls in every cell it is an exact multiple "
+        "of the call component in every sample, and R times it has the same mean at every R."
     )
     return Section("Components, debiased beside plug-in", text, tuple(tables), tuple(figures))
 

@@ -113,7 +113,8 @@ def _shares(said: Array, right: int) -> Array:
     """Shares of the classes that can be right among the votes for them; even where nobody voted for one."""
     known = np.where(np.arange(said.shape[1]) < right, said, 0.0)
     known[known.sum(1) == 0, :right] = 1.0
-    return known / known.sum(1, keepdims=True)
+    shares: Array = known / known.sum(1, keepdims=True)
+    return shares
 
 
 def _maximise(held: Array, weight: Array, posterior: Array) -> tuple[Array, Array]:
