@@ -265,8 +265,10 @@ def _plan_table(audit: Audit, planned: Plan, folder: RunFolder) -> str:
     rows += [(name, f"{count:,} further calls") for name, count in more if count]
     if (cost := _cost_usd(planned)) is not None:
         rows.append(("cost", f"at most about {cost:,.2f} USD ({CHARACTERS_PER_TOKEN} characters a token)"))
-    rows += [("calls sha256", manifest["calls_sha256"][:16] + "…"), ("folder", str(folder.path))]
-    return render_table(Table("", ("audit", spec.name), tuple(rows)))
+    rows.append(("calls sha256", manifest["calls_sha256"][:16] + "…"))
+    # A path is copied: it stays on one line, however long it is.
+    width = max(len(label) for label, _ in rows)
+    return f"{render_table(Table('', ('audit', spec.name), tuple(rows)))}\n{'folder':<{width}}  {folder.path}"
 
 
 def _cost_usd(planned: Plan) -> float | None:

@@ -62,7 +62,8 @@ def test_plan_shows_what_will_be_asked_what_it_may_cost_and_warns_on_stderr(say,
     )
     code, out, err = say("plan", path)
     assert code == 0
-    rows = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines() if line[:1].strip())
+    rows = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines())
+    assert rows["folder"].endswith("runs/small")
     assert rows["calls"] == str(CALLS)
     assert rows["null block"] == "24 further calls"
     assert rows["warm-ups"] == "28 further calls"
