@@ -114,7 +114,7 @@ def test_a_selection_of_a_cube_is_a_cube():
     rows = [{"j": j, "q": q, "p": p, "r": r, "v": "A"} for j, q, p, r in itertools.product("xy", "123", "abc", "01")]
     cube = make_cube(rows, item="q", facets="p", repeat="r", verdict="v", by="j")
     assert facets_of(check_cube(cube.sel(p=["a", "c"]))) == (Facet("p"),)
-    assert [by for by, _ in groups(check_cube(cube.sel(j="x")))] == [{}]
+    assert [by for by, _ in groups(check_cube(cube.sel(j="x")))] == [{"j": "x"}]
     assert codes(cube.sel(j="x", p="a"), []).shape == (3, 2)
 
 
