@@ -284,7 +284,7 @@ def test_two_different_marks_never_give_a_verdict(parser):
 
 
 def test_a_pattern_that_backtracks_without_end_is_an_error_and_no_verdict(monkeypatch):
-    monkeypatch.setattr("secondorder.acquire._parsers.LONGEST_MATCH_S", 0.1)
+    monkeypatch.setattr("secondorder.acquire._pattern.LONGEST_MATCH_S", 0.1)
     parse = reader("regex", pattern="^(?P<verdict>A)(a|aa|a?)+b$")
     assert (said(parse, "Aaab"), said(parse, "c")) == ("1", "unparsed")
     with pytest.raises(SpecError, match=r"aa\|a\?\)\+b\$' takes more than 0.1 s on one answer"):

@@ -36,8 +36,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import regex
-
+from secondorder.acquire._pattern import make_finder
 from secondorder.acquire._spec import VerdictSpec
 from secondorder.acquire._texts import Labels, as_number, last_line, marks_of, numbers_in, without_lead
 from secondorder.acquire._types import Outcome
@@ -49,8 +48,6 @@ Said = tuple[str | None, str]
 """A meaning and an empty reason, or None and a reason."""
 
 Parse = Callable[[str], Said]
-
-LONGEST_MATCH_S = 5.0
 
 _FENCE = re.compile(r"^[ \t]{0,3}```[^\n`]*\n(.*?)^[ \t]{0,3}```[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHARE = re.compile(r"([^/]{1,64})/([^/]{1,64})")
@@ -117,20 +114,10 @@ def _last_line(verdict: VerdictSpec) -> Parse:
 
 
 def _regex(verdict: VerdictSpec) -> Parse:
-    # Unlike re, regex can be told when to give up.
-    pattern = regex.compile(verdict.pattern or "")
-    group: str | int = "verdict" if "verdict" in pattern.groupindex else pattern.groups
-    say = _saying(verdict)
+    find, say = make_finder(verdict), _saying(verdict)
 
     def parse(text: str) -> Said:
-        try:
-            said = {say(match[group] or "") for match in pattern.finditer(text, timeout=LONGEST_MATCH_S)}
-        except TimeoutError:
-            raise SpecError(
-                f"pattern {verdict.pattern!r} takes more than {LONGEST_MATCH_S:g} s on one answer",
-                place="[verdict]",
-                remedy="write it without repeats inside repeats, and give a new --out; the answer is stored",
-            ) from None
+        said = {say(text[max(start, 0) : max(stop, 0)]) for start, stop in find(text)}
         if len(said) > 1:
             return None, "ambiguous"
         return said.pop() if said else (None, "unparsed")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import regex
-
+from secondorder.acquire._pattern import make_finder
 from secondorder.acquire._spec import VerdictSpec
 from secondorder.acquire._texts import SPACE, Labels, as_number, bare, last_line, mark_spans, without_lead
 
@@ -32,7 +31,7 @@ def make_places(verdict: VerdictSpec) -> Callable[[str], list[Place]]:
     (['8'], [(23, 24)])
     """
     if verdict.parser == "regex":
-        return _matches(verdict)
+        return make_finder(verdict)
     if verdict.parser == "score":
         return _numbers
     labels = Labels(verdict.labels)
@@ -49,12 +48,6 @@ def make_places(verdict: VerdictSpec) -> Callable[[str], list[Place]]:
         return [*marks, *_said(line, start, is_label)]
 
     return places
-
-
-def _matches(verdict: VerdictSpec) -> Callable[[str], list[Place]]:
-    pattern = regex.compile(verdict.pattern or "")
-    group: str | int = "verdict" if "verdict" in pattern.groupindex else pattern.groups
-    return lambda text: [match.span(group) for match in pattern.finditer(text)]
 
 
 def _numbers(text: str) -> list[Place]:
