@@ -34,12 +34,12 @@ class Softener:
             name: msgspec.to_builtins(judge.soft) for name, judge in spec.judges.items() if judge.soft is not None
         }
         self._spec = spec
-        self._read = make_soft(spec)
+        self._read = make_soft(spec) if self.judges else None
 
     def __call__(self, record: Record) -> SoftVerdict | None:
         name = record.call.judge
         completion = reread(record, self._spec.judges[name]) if name in self.judges else None
-        if completion is None or record.outcome is None or record.response is None:
+        if self._read is None or completion is None or record.outcome is None or record.response is None:
             return None
         return self._read(record.call, record.outcome, completion, record.response)
 
