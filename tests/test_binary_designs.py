@@ -60,22 +60,22 @@ def test_binary_numbers_equal_counting() -> None:
 
 
 def test_a_relabelling_without_leniency_counts_against_the_choice() -> None:
-    """Of one error in each design, a relabelling in four gives a level both and leaves the other none."""
-    verdict = np.array([[0, 0]] * 8)
-    verdict[0, 0] = verdict[1, 1] = 1
-    right = np.zeros(8, dtype=int)
-    right[1] = 1
-    verdict[1] = [1, 0]
+    """Two false accepts at one level and a false reject at the other, relabelled: all eight ways by hand.
+
+    Two keep the accepts together and apart from the reject (leniencies 1 and 0), four part the accepts (1 and 1/2), and
+    two leave a level without errors and so without leniency. p is 4/8, and 2/8 if the last two were left out of the
+    count; the mean of those with a leniency is 2/3. Both within five standard errors of 999 relabellings (6e-7).
+    """
+    gold = ["FALSE", "FALSE", "TRUE"]
     cube = xr.Dataset(
-        {"verdict": (("item", "detail"), verdict)},
-        coords={"class": ["FALSE", "TRUE"], "gold": ("item", np.array(["FALSE", "TRUE"])[right])},
+        {"verdict": (("item", "detail"), [[1, 0], [1, 0], [1, 0]])},
+        coords={"class": ["FALSE", "TRUE"], "gold": ("item", gold)},
     )
     found = binary_designs(cube, factors=["detail"], accept="TRUE", draws=0, permutations=999).data
     leniency = found.sel(choice="detail", impact="leniency")
-    # Either a level has a false accept and the other a false reject (as here), or one has both and the other nothing.
     assert float(leniency["impact_average"]) == 1.0
-    assert float(leniency["impact_pvalue"]) == 1.0
-    assert float(leniency["impact_null"]) == 1.0
+    assert float(leniency["impact_pvalue"]) == pytest.approx(1 / 2, abs=0.08)
+    assert float(leniency["impact_null"]) == pytest.approx(2 / 3, abs=0.043)
 
 
 def test_leniency_is_pooled_and_repeats_show_what_a_design_does_to_itself() -> None:
