@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_interval_kappa_within_is_the_intraclass_correlation() -> None:
     assert found == pytest.approx((between - inside) / (between + 2 * inside), abs=1e-12)
 
 
-def test_degradation_ratio_pairs_draws_and_refuses_a_band_without_a_bound() -> None:
+def test_degradation_ratio_is_that_of_the_two_losses_inside_its_band() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, (200, 1, 1))
 
@@ -133,23 +134,39 @@ def test_degradation_ratio_pairs_draws_and_refuses_a_band_without_a_bound() -> N
     direct = float(judge["degradation"].estimate / human["degradation"].estimate)
     assert float(found["ratio"].estimate) == pytest.approx(direct)
     assert float(found["ratio"].lower) < direct < float(found["ratio"].upper)
-    # Draws in which people lose nothing lie beyond every number: they widen the band.
-    near = repeat_agreement(judged(0.1, 0.13), draws=400, seed=0)
-    weak = studies.degradation_ratio(judge, near)
-    assert near.draws is not None
-    assert judge.draws is not None
-    above, below = (one.draws.sel(measure="degradation").to_numpy() for one in (judge, near))
-    none = below <= 0
-    assert 0 < none.sum() < 10
-    assert int(weak["ratio"].undefined_draws) == none.sum()
-    ranked = np.sort(np.where(none, np.inf, above / below))
-    assert float(weak["ratio"].upper) == pytest.approx(float(np.quantile(ranked, 0.975)), rel=1e-12)
-    assert float(weak["ratio"].upper) > float(np.quantile(ranked[: 400 - none.sum()], 0.975))
-    vague = studies.degradation_ratio(judge, repeat_agreement(judged(0.3, 0.02), draws=400, seed=1))
-    assert np.isnan(float(vague["ratio"].upper))
-    assert vague["ratio"].reason.item()
     with pytest.raises(InputError, match="repeat_agreement"):
         studies.degradation_ratio(judge, agreement(judged(0.1, 0.1)))
+
+
+@pytest.mark.parametrize(("none", "bounded"), [(5, True), (9, True), (10, False), (40, False)])
+def test_draws_in_which_people_lose_nothing_lie_beyond_every_number(none: int, bounded: bool) -> None:
+    """Of 400 draws the upper bound stands between the 390th and the 391st of the ordered ones: ten are out of reach."""
+    cube = cube_of([[[0, 1], [1, 1]], [[0, 0], [1, 0]], [[1, 1], [1, 1]]], ("item", "prompt", "repeat"), ["a", "b"])
+    one = repeat_agreement(cube, draws=400)
+    assert one.draws is not None
+    rng = np.random.default_rng(0)
+    top, bottom = rng.uniform(0.1, 0.3, 400), rng.uniform(0.05, 0.2, 400)
+    lossless = rng.permutation(400)[:none]
+    bottom[lossless] = np.linspace(-0.1, 0.0, none)
+    judge, human = (
+        replace(one, data=one.data.copy(deep=True), draws=one.draws.copy(deep=True)) for _ in ("judge", "human")
+    )
+    for result, point, drawn in ((judge, 0.2, top), (human, 0.1, bottom)):
+        assert result.draws is not None
+        result.data["estimate"].loc[{"measure": "degradation"}] = point
+        result.draws.loc[{"measure": "degradation"}] = drawn
+    ratio = studies.degradation_ratio(judge, human)["ratio"]
+    assert float(ratio.estimate) == pytest.approx(2.0)
+    assert int(ratio.undefined_draws) == none
+    ranked = np.sort(np.delete(top, lossless) / np.delete(bottom, lossless))  # the others stand behind them
+    if bounded:
+        ends = [np.interp(share * 399, np.arange(len(ranked)), ranked) for share in (0.025, 0.975)]
+        assert [float(ratio.lower), float(ratio.upper)] == pytest.approx(ends, rel=1e-12)
+        assert float(ratio.upper) > np.quantile(ranked, 0.975)
+        assert not ratio.reason.item()
+    else:
+        assert np.isnan([float(ratio.lower), float(ratio.upper), float(ratio.se)]).all()
+        assert "no upper bound" in ratio.reason.item()
 
 
 def test_one_item_has_agreement_but_no_chance_scale() -> None:
