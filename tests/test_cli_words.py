@@ -65,6 +65,9 @@ def test_a_refusal_names_the_flag(
         ("coefficients=['kappa']", ["--draws"], "coefficients=['kappa']"),
         ("judge 'by=x' and so.by=x", ["--x"], "judge 'by=x' and so.by=x"),
         ("--where judge=x", ["--where"], "--where judge=x"),
+        ("draws=-3 and level=0.9.", ["--draws", "--level"], "--draws -3 and --level 0.9."),
+        ("item=3, level=easy", ["--item", "--level"], "item=3, level=easy"),
+        ("level=1-5, level=3.5-turbo", ["--level"], "level=1-5, level=3.5-turbo"),
     ],
 )
 def test_arguments_become_flags_where_the_command_has_them(text: str, flags: list[str], said: str) -> None:

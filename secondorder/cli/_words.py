@@ -29,7 +29,15 @@ FLAGS = {
 }
 """Flags that are not called as their argument."""
 
-_ARGUMENT = re.compile(r"(?<![\w.-])([a-z_]+)=('[^']*'|\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|\([^)]*\)|[\w.]*)(?!\w)")
+DIMENSIONS = frozenset({"item", "by", "facet", "judge", "match", "order", "prompt", "repeat", "system"})
+"""Names of columns and dimensions: a bare number after them is a label, as in ``item=3, prompt=a``."""
+
+_ARGUMENT = re.compile(
+    r"(?<![\w.-])([a-z_]+)="
+    r"('[^']*'|\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|\([^)]*\)|True|-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)|)"
+    r"(?![\w-]|\.\d)"
+)
+"""An argument with its value; a bare word is a label of the data."""
 _ENTRY_PLACE = re.compile(r"(\w+)\['([^']*)'\]")
 """One entry of an argument that is a mapping: ``se['prompt']``."""
 _ENTRY = re.compile(r"\s*('[^']*'|\w+): (.+)")
@@ -80,7 +88,7 @@ def _flag(text: str, argument: str, value: str, flags: Collection[str]) -> str:
     name = "--invalid" if argument == "invalid" and value.startswith("[") else _name(argument, flags)
     if argument == "kind" and value == "'random'":
         name, value = "--random", "COL"
-    if name not in flags:
+    if name not in flags or (argument in DIMENSIONS and value.strip("-")[:1].isdigit()):
         return text
     return name if value in ("", "True") else f"{name} {_typed(value)}"
 
