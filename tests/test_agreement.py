@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,15 +196,18 @@ def test_words_that_nobody_ranked_have_no_ordinal_agreement() -> None:
         assert float(found) == float(expected)
 
 
-def test_another_judge_changes_no_coefficient_of_this_one() -> None:
+@pytest.mark.parametrize(
+    "weights", [{"weights": "linear"}, {"weights": "interval", "scores": {"a": 1, "b": 2, "⊥": -1}}], ids=str
+)
+def test_another_judge_changes_no_coefficient_of_this_one(weights: dict[str, Any]) -> None:
     """The chance agreement of AC counts classes: an invalid verdict of one judge is no class of the other's."""
     rng = np.random.default_rng(2)
     verdict = rng.integers(0, 2, (2, 30, 3))
     verdict[1, 0, 0] = 2
     cube = cube_of(verdict, ("judge", "item", "prompt"), ["a", "b", "⊥"], judge=["x", "y"])
-    both = agreement(cube, weights="linear", draws=0).data["estimate"]
+    both = agreement(cube, **weights, draws=0).data["estimate"]
     for judge in ("x", "y"):
-        alone = agreement(cube.sel(judge=[judge]), weights="linear", draws=0).data["estimate"]
+        alone = agreement(cube.sel(judge=[judge]), **weights, draws=0).data["estimate"]
         np.testing.assert_allclose(both.sel(judge=judge), alone.sel(judge=judge), atol=1e-12)
 
 

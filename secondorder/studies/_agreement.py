@@ -13,7 +13,7 @@ from secondorder._schema import BOTTOM
 from secondorder.errors import InputError
 from secondorder.studies._bands import check_draws, resampled_blocks
 from secondorder.studies._coefficients import COEFFICIENTS, make_parts
-from secondorder.studies._disagreement import Array, alpha_metric, disagreement
+from secondorder.studies._disagreement import Array, alpha_metric, disagreement, to_one
 from secondorder.studies._figures import drawn_measures
 from secondorder.studies._layout import as_names, group_labels
 from secondorder.studies._parts import Part, Value, combine, point, unit_counts
@@ -149,8 +149,9 @@ def _parts(
 ) -> list[Part]:
     # A group's classes are its own: that another judge gives an invalid verdict changes no chance agreement here.
     size = len(classes) - (BOTTOM in classes and not bool((codes == len(classes) - 1).any()))
-    own = None if alpha is None else alpha[:size, :size]
-    return make_parts(names, codes=codes, counts=unit_counts(codes, size), weights=gap[:size, :size], metric=own)
+    own = None if alpha is None else to_one(alpha[:size, :size])
+    weights = to_one(gap[:size, :size])  # AC depends on the largest entry
+    return make_parts(names, codes=codes, counts=unit_counts(codes, size), weights=weights, metric=own)
 
 
 def _draws(

@@ -15,7 +15,7 @@ from secondorder._schema import BOTTOM
 from secondorder.core._kernels import check_kernel, interval_kernel, nominal_kernel, ordinal_kernel
 from secondorder.errors import KernelError
 
-__all__ = ["WEIGHTS", "Array", "alpha_metric", "class_scores", "disagreement", "label_scores"]
+__all__ = ["WEIGHTS", "Array", "alpha_metric", "class_scores", "disagreement", "label_scores", "to_one"]
 
 Array = NDArray[np.float64]
 
@@ -93,8 +93,7 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
     """
     size = len(classes)
     if not isinstance(kind, str):
-        own = check_kernel(np.asarray(kind, dtype=float), size, allow_indefinite=True)
-        return own / own.max() if own.any() else own
+        return to_one(check_kernel(np.asarray(kind, dtype=float), size, allow_indefinite=True))
     if kind not in WEIGHTS:
         raise KernelError(f"unknown weights {kind!r}", place="weights", remedy=f"one of {', '.join(WEIGHTS)}")
     if kind in ("linear", "quadratic"):
@@ -118,8 +117,12 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
             f"score {values.min():g} is negative", place="weights ratio", remedy="a ratio scale has a true zero"
         )
     total = values[:, None] + values[None, :]
-    square = ((values[:, None] - values[None, :]) / np.where(total > 0, total, 1.0)) ** 2
-    return square / square.max() if square.any() else square
+    return to_one(((values[:, None] - values[None, :]) / np.where(total > 0, total, 1.0)) ** 2)
+
+
+def to_one(matrix: Array) -> Array:
+    """A disagreement scaled to a largest entry of 1."""
+    return matrix / matrix.max() if matrix.any() else matrix
 
 
 def alpha_metric(
