@@ -14,7 +14,7 @@ from secondorder._labels._attributes import attribute, class_labels, facets_of, 
 from secondorder._labels._cells import cell_counts, codes, require_cells
 from secondorder._labels._checks import check_cube
 from secondorder._labels._cube import by_text, groups
-from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REASONS, REPEAT
+from secondorder._schema import BOTTOM, CLASS, CODE_MISSING, ITEM, REASONS, REPEAT, SOFT_REASONS
 from secondorder._statistics._calls import Calls
 from secondorder._statistics._components import all_components
 from secondorder._statistics._decomposition import Decomposition
@@ -212,7 +212,10 @@ def _decompose_group(
     names = [facet.name for facet in declared]
     given = cube
     missing = load(cube["verdict"]) < 0
-    absent = load(cube["reason"]) == REASONS.index("absent") if "reason" in cube else np.zeros_like(missing)
+    reason = load(cube["reason"]) if "reason" in cube else np.zeros(missing.shape, dtype=np.int8)
+    # A completed call without a soft verdict is no missing one: a note counts it.
+    missing &= ~np.isin(reason, [REASONS.index(word) for word in SOFT_REASONS])
+    absent = reason == REASONS.index("absent")
     if chosen.drop_invalid and bottom is not None:
         cube = _without_invalid(cube, bottom)
     # With one call everywhere nothing is incomplete: the plug-in is shown, and the rest is undefined with its reason.

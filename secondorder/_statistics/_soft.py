@@ -107,9 +107,11 @@ def soft_notes(cube: xr.Dataset, by: Mapping[str, str], seed: int) -> tuple[str,
     notes = []
     if soft.undefined:
         why = ", ".join(f"{word} {count:,}" for word, count in soft.undefined.items())
+        total = sum(soft.undefined.values())
+        calls, are = ("call has", "is") if total == 1 else ("calls have", "are")
         notes.append(
-            f"{sum(soft.undefined.values()):,} completed calls have no soft verdict ({why}) and are left out: what is "
-            "left out may depend on the verdict"
+            f"{total:,} completed {calls} no soft verdict ({why}) and {are} left out: what is left out may depend on the "
+            "verdict"
         )
     if soft.n_calls:
         notes.append(

@@ -11,6 +11,7 @@ import xarray as xr
 
 import secondorder as so
 from secondorder._audit._doctor import examine
+from secondorder._schema import REASONS, STATUS
 from secondorder._statistics._outcomes import outcome_counts
 from secondorder.acquire import Call, SoftVerdict
 from secondorder.acquire._judge import _server
@@ -48,6 +49,16 @@ def test_case_20_no_verdict_token_among_the_listed_ones_is_undefined_and_no_hard
     assert (cube["verdict"] == -1).all()
     assert cube["soft"].isnull().all()
     assert outcome_counts(cube)["outcome"].values.tolist() == ["invalid: no_verdict_token"]
+
+
+def test_a_call_without_a_soft_verdict_is_no_missing_call(tmp_path):
+    cube = cube_of(tmp_path, one_word, FIRST, ("repeats = 2", "repeats = 3")).copy(deep=True)
+    place = dict.fromkeys(cube["verdict"].dims, 0)
+    cube["verdict"][place], cube["soft"][place] = -1, np.nan
+    cube["status"][place], cube["reason"][place] = STATUS.index("invalid"), REASONS.index("several_tokens")
+    (group,) = so.decompose(cube).groups
+    assert (group.n_calls, group.n_missing) == (cube["verdict"].size - 1, 0)
+    assert "1 completed call has no soft verdict (several_tokens 1)" in notes_of(group)
 
 
 def test_under_the_contract_of_the_first_token_a_soft_verdict_is_the_law_and_one_call_is_enough(tmp_path):
