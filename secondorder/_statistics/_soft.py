@@ -110,8 +110,8 @@ def soft_notes(cube: xr.Dataset, by: Mapping[str, str], seed: int) -> tuple[str,
         total = sum(soft.undefined.values())
         calls, are = ("call has", "is") if total == 1 else ("calls have", "are")
         notes.append(
-            f"{total:,} completed {calls} no soft verdict ({why}) and {are} left out: what is left out may depend on the "
-            "verdict"
+            f"{total:,} completed {calls} no soft verdict ({why}) and {are} left out: what is left out may depend on "
+            "the verdict"
         )
     if soft.n_calls:
         notes.append(
