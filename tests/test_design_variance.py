@@ -69,6 +69,11 @@ def test_call_noise_is_read_from_items_with_repeats_and_no_call_moves_it_into_th
     assert "all: call noise is read from the 39 of 40 items with two calls in every cell." in found.notes
     once = dominant_source(cube.isel(repeat=[0]), factors=["model", "detail"], draws=0)
     assert "model:detail + call" in str(once)
+    score[0, 0, :, 1:] = np.nan  # two calls in all cells but one
+    some = dominant_source(cube, factors=["model", "detail"], draws=0)
+    said = "no item has two calls in every cell: it stands with the interaction of all factors"
+    assert f"all: call noise: {said}." in some.notes
+    assert some["variance"].reason.sel(component="call").item() == said
 
 
 def test_planted_variances_are_recovered_and_the_dominant_source_named() -> None:

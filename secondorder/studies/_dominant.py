@@ -29,7 +29,7 @@ SQUARED = np.array([[0.0, 0.0, 0.5], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0]])
 
 MEASURES = {"variance": "variance", "share": "share"}
 NO_VARIANCE = "the scores do not vary"
-ONE_CALL = "one call per cell: it stands with the interaction of all factors"
+ONE_CALL = "no item has two calls in every cell: it stands with the interaction of all factors"
 
 
 def dominant_source(
@@ -208,7 +208,7 @@ def _label(name: str, last: bool, repeated: bool) -> str:
 
 def _table(found: xr.Dataset, by: By, labels: Sequence[Sequence[str]], wide: Array) -> Table:
     names = [name for name, _ in by]
-    percent = f"{100 * float(found.attrs['level']):g} %"
+    band = (f"lower {100 * float(found.attrs['level']):g} %", "upper")
     rows: list[Row] = []
     groups = group_labels(by[:-1])
     for g, group in enumerate(groups):
@@ -220,7 +220,7 @@ def _table(found: xr.Dataset, by: By, labels: Sequence[Sequence[str]], wide: Arr
                 rows.append(
                     (*group, labels[g][c], *numbers, *(float(share[k]) for k in ("estimate", "lower", "upper")))
                 )
-    return Table("", (*names[:-1], "source", "variance", "same for all", "share", percent, ""), tuple(rows))
+    return Table("", (*names[:-1], "source", "variance", "same for all", "share", *band), tuple(rows))
 
 
 def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: Array) -> tuple[str, ...]:
@@ -229,11 +229,11 @@ def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: Array) -> tuple[str, .
         "Variance of an item's scores over designs, in squared points; levels are taken as a sample.",
         "Same for all: the part by which a level moves every item alike.",
     ]
-    if not repeated.all():
-        notes.append("One call per cell: call noise stands with the interaction of all factors.")
+    names = [" / ".join(group) or "all" for group in group_labels(grid.by)]
+    if once := [name for name, twice in zip(names, repeated, strict=True) if not twice]:
+        notes.append(f"{', '.join(once)}: call noise: {ONE_CALL}.")
     dropped = (present & ~kept).sum(1)
-    for group, lost, used, twice in zip(group_labels(grid.by), dropped, kept.sum(1), repeated, strict=True):
-        where = " / ".join(group) or "all"
+    for where, lost, used, twice in zip(names, dropped, kept.sum(1), repeated, strict=True):
         if lost:
             notes.append(f"{where}: {lost} items left out: a design has no score there.")
         if 0 < twice < used:
