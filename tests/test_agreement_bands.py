@@ -57,8 +57,12 @@ def test_equal_groups_share_their_draws() -> None:
     table = studies.differences(found, "judge")
     assert all(row[3] == 0 and np.isnan(row[4]) for row in table.rows)
     assert float(abs(found.draws.sel(judge="x") - found.draws.sel(judge="y")).max()) < 1e-12  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="no grouping"):
-        studies.differences(found, "prompt")
+    for dim in ("prompt", "draw"):
+        with pytest.raises(InputError, match="no grouping"):
+            studies.differences(found, dim)
+    for level in (95, 0):
+        with pytest.raises(InputError, match=f"level={level}"):
+            studies.differences(found, "judge", level=level)
 
 
 def test_repeats_of_an_item_are_not_further_items() -> None:

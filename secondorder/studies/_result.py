@@ -12,8 +12,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from secondorder._labels._results import Figure, Section, Table, printed, render_table
+from secondorder.errors import InputError
 from secondorder.plot._style import to_svg
-from secondorder.studies._bands import Band, band
+from secondorder.studies._bands import Band, band, check_draws
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, group_labels
 from secondorder.studies._parts import Value
@@ -320,20 +321,17 @@ def differences(result: StudyResult, dim: str, *, level: float | None = None) ->
     """
     given: object = result
     if not isinstance(given, StudyResult):
-        from secondorder.errors import InputError
-
         raise InputError(
             f"this is {type(given).__name__}, not the result of a study",
             place="differences",
             remedy="for a decomposition: secondorder.compare or secondorder.paired_test",
         )
-    if result.draws is None or dim not in result.draws.dims or dim == "measure":
-        from secondorder.errors import InputError
-
-        has = [] if result.draws is None else [d for d in result.draws.dims if d not in ("measure", "draw")]
+    has = [] if result.draws is None else [str(name) for name in result.draws.dims if name not in ("measure", "draw")]
+    if result.draws is None or dim not in has:
         raise InputError(f"no grouping {dim!r}", place="differences", remedy=f"groupings of this result: {has}")
     wanted = float(result.data.attrs["level"]) if level is None else level
-    others = [str(name) for name in result.draws.dims if name not in (dim, "measure", "draw")]
+    check_draws(level=wanted, draws=result.draws.sizes["draw"], seed=0)
+    others = [name for name in has if name != dim]
     levels = [str(name) for name in result.data[dim].to_numpy()]
     lost: list[str] = []
     rows: list[tuple[str | int | float | None, ...]] = []
