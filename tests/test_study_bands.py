@@ -68,6 +68,13 @@ def test_an_item_that_is_alone_in_its_stratum_leaves_no_band_to_its_own_group(na
     assert bool(STUDIES[name](panel(["s"] * 10 + ["t"] * 2 + ["s"] * 12)).data["lower"].sel(task="x").notnull().any())
 
 
+@pytest.mark.parametrize("name", ["agreement", "designs", "sources", "binary", "winners"])
+def test_both_ends_of_a_band_are_named(name: str) -> None:
+    columns = [column for table in STUDIES[name](panel(["s"] * 24)).tables for column in table.columns]
+    assert columns.count("lower 95 %") == columns.count("upper") > 0
+    assert "95 %" not in columns
+
+
 def told(found: StudyResult, measure: str) -> set[str]:
     """Reasons of one measure, where it has no value."""
     one = found[measure]

@@ -280,7 +280,7 @@ def _pair_table(grid: BinaryGrid, choices: Sequence[Choice]) -> Table:
 
 def _design_table(grid: BinaryGrid, numbers: Array, found: xr.Dataset) -> Table:
     names = [name for name, _ in (*grid.by, *grid.factors)]
-    percent = f"{100 * float(found.attrs['level']):g} %"
+    band = (f"lower {100 * float(found.attrs['level']):g} %", "upper")
     rows: list[Row] = []
     for g, group in enumerate(group_labels(grid.by)):
         for d, labels in enumerate(grid.labels):
@@ -290,7 +290,7 @@ def _design_table(grid: BinaryGrid, numbers: Array, found: xr.Dataset) -> Table:
                 here = one.sel(measure=measure)
                 cells += [float(number), float(here["lower"]), float(here["upper"])]
             rows.append((*group, *labels, *cells, round(float(one["n_errors"])), round(float(one["n_invalid"]))))
-    columns = (*names, "accuracy", percent, "", "leniency", percent, "", "errors", "⊥")
+    columns = (*names, "accuracy", *band, "leniency", *band, "errors", "⊥")
     return Table("Designs", columns, tuple(rows))
 
 

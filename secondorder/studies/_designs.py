@@ -185,7 +185,7 @@ def _design_table(grid: Grid, found: xr.Dataset, points: Array, qvalue: Array) -
             bias, mae, alpha, rbc = map(float, points[g, d])
             band = (float(one["lower"]), float(one["upper"]))
             rows.append((*group, *labels, bias, *band, mae, alpha, rbc, float(qvalue[g, d])))
-    return Table("Designs", (*names, "bias", percent, "", "MAE", "α", "RBC", "q"), tuple(rows))
+    return Table("Designs", (*names, "bias", f"lower {percent}", "upper", "MAE", "α", "RBC", "q"), tuple(rows))
 
 
 def _notes(grid: Grid, to: Bounds, scale: str) -> tuple[str, ...]:
