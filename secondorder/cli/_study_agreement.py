@@ -265,6 +265,9 @@ def _similarity(path: Path) -> dict[tuple[str, str], float]:
     frame = read_frame(path)
     if frame.shape[1] < 3:
         raise InputError("it needs two columns of prompts and one of numbers", place=f"--similarity {path}")
+    if (again := frame.iloc[:, :2].duplicated()).any():
+        pair = " and ".join(map(repr, frame[again].iloc[0, :2]))
+        raise InputError(f"{pair} stand there twice", place=f"--similarity {path}", remedy="give every pair once")
     try:
         return {(a, b): float(x) for a, b, x in frame.iloc[:, :3].itertuples(index=False)}
     except ValueError as error:
