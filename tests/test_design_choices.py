@@ -12,6 +12,7 @@ import pytest
 import scipy.stats as ss
 import xarray as xr
 
+from secondorder.cli._words import in_flags
 from secondorder.errors import CubeError, InputError
 from secondorder.studies import coefficient, dominant_source, factor_effects, judge_designs, map_scale
 from secondorder.studies._design_errors import error_columns, read_errors
@@ -40,6 +41,9 @@ def test_scales_are_mapped_linearly_and_never_clipped() -> None:
     assert (found.data["n_items"] == 17).all()
     with pytest.raises(InputError, match="scale 'odd' has no bounds"):
         judge_designs(data.assign_coords(scale=["1-7", "-3-3", "odd"]), factors=FACTORS, draws=0)
+    with pytest.raises(InputError) as reversed_scale:
+        judge_designs(data.assign_coords(scale=["1-7", "-3-3", "5-1"]), factors=FACTORS, draws=0)
+    assert in_flags(reversed_scale.value, ["--bounds"]).startswith("--bounds 5-1: (5, 1)")
     with pytest.raises(CubeError, match="no human scores"):
         judge_designs(data.drop_vars("gold"), factors=FACTORS, draws=0)
 

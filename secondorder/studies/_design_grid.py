@@ -165,7 +165,7 @@ def _on_one_scale(cube: xr.Dataset, name: str | None, scales: Mapping[str, Bound
                 place="scales",
                 remedy=f"give scales={{{label!r}: (lo, hi)}}",
             )
-        check_bounds(bounds, f"scales {label}")
+        check_bounds(bounds, f"scales[{label!r}]" if label else "scales")
         here = ... if name is None else (slice(None),) * axis + (position,)
         values[here], outside = mapped(values[here], bounds, to)
         invalid[here] += outside
