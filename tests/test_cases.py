@@ -24,6 +24,8 @@ from secondorder._audit._plan import planned_folder
 from secondorder._schema import REASONS
 from secondorder.acquire import Fault, SimulatedJudge, messages_key, read_ledger
 
+from .small_audits import lay_out
+
 TESTS = Path(__file__).parent
 
 CASES: dict[int, tuple[str, ...]] = {
@@ -131,10 +133,8 @@ LABELS = '{ A = "first", B = "second", TIE = "tie" }'
 
 def write_audit(folder: Path, url: str = "http://127.0.0.1:9/v1", *, items: int, **fields: Any) -> None:
     rows = [{"id": f"q{number}", "one": "x", "two": "y"} for number in range(items)]
-    folder.mkdir(exist_ok=True)
-    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     filled = {"temperature": 1.0, "repeats": 4, "concurrency": 32, "labels": LABELS} | fields
-    (folder / "audit.toml").write_text(SPEC.format(url=url, **filled), encoding="utf-8")
+    lay_out(folder, SPEC.format(url=url, **filled), rows)
 
 
 def answered(

@@ -16,6 +16,8 @@ from secondorder.acquire import SimulatedJudge, read_ledger
 from secondorder.cli import _run
 from secondorder.errors import TableError
 
+from .small_audits import YES_OR_NO, changed, lay_out
+
 ROLES = ["--item", "q", "--facet", "prompt", "--repeat", "run", "--verdict", "v", "--by", "judge", "--draws", "50"]
 
 
@@ -321,48 +323,15 @@ def test_bad_requests_exit_2_with_one_line(calls: Path, tmp_path: Path, capsys: 
 
 # A gate from end to end -----------------------------------------------------------------------------------------------
 
-AUDIT = """
-schema = "secondorder.audit/1"
-name = "{name}"
-seed = {seed}
-
-[judges.toy]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "toy"
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-
-[prompts]
-variants = [
-  {{ id = "p1", user = "Is it so? {{{{text}}}}" }},
-  {{ id = "p2", user = "Would you say so? {{{{text}}}}" }},
-  {{ id = "p3", user = "True? {{{{text}}}}" }},
-]
-
-[design]
-repeats = 1
-send = "by-item"
-
-[verdict]
-parser = "label"
-labels = {{ A = "yes", B = "no", TIE = "unsure" }}
-classes = ["yes", "no", "unsure"]
-{more}
-"""
-
 
 def test_a_gate_is_trained_on_one_audit_and_decides_the_calls_of_the_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     items = [{"id": f"q{i}", "text": "word " * (i % 9 + 1)} for i in range(40)]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    pilot, gated = tmp_path / "pilot.toml", tmp_path / "gated.toml"
+    gated = tmp_path / "gated.toml"
     with SimulatedJudge(process=False) as server:
-        pilot.write_text(AUDIT.format(name="pilot", seed=1, url=server.base_url, more=""))
+        asked = YES_OR_NO.format(url=server.base_url)
+        pilot = lay_out(tmp_path, changed(asked, ("asked", "pilot")), items)
         assert _run(["acquire", str(pilot)]) == 0
         assert _run(["cube", str(pilot)]) == 0
         capsys.readouterr()
@@ -370,7 +339,7 @@ def test_a_gate_is_trained_on_one_audit_and_decides_the_calls_of_the_next(
         assert study("gate", pilot, *flags, "--draws", "50", "--save", tmp_path / "gate.json") == 0
         assert "calls behind the gate" in capsys.readouterr().out
         more = '\n[gate]\nfile = "gate.json"\n'
-        gated.write_text(AUDIT.format(name="gated", seed=2, url=server.base_url, more=more))
+        gated.write_text(changed(asked, ("asked", "gated"), ("seed = 3", "seed = 2")) + more)
         assert _run(["run", str(gated)]) == 0
     assert "not called" in capsys.readouterr().err
     gate = studies.open_gate(tmp_path / "gate.json")

@@ -21,6 +21,8 @@ from secondorder.acquire._spec import JudgeSpec
 from secondorder.cli import main
 from secondorder.errors import EndpointError, KeyRefusedError, SpecError
 
+from .small_audits import changed
+
 SHAKY = {f"{k:016x}" * 3: 2.0**-16 for k in range(2**16)}
 """Answers to the canary: 65,536 texts of 48 characters. Seeds are fixed by the audit's, so that nothing is left to
 chance; a judge without seeds gives one of three texts twice in one run of 21,845."""
@@ -30,10 +32,7 @@ def lay_out(folder: Path, url: str, *pairs: tuple[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_template(folder)
     spec = folder / "audit.toml"
-    text = spec.read_text(encoding="utf-8")
-    for old, new in (("http://127.0.0.1:8000/v1", url), *pairs):
-        assert old in text, old
-        text = text.replace(old, new)
+    text = changed(spec.read_text(encoding="utf-8"), ("http://127.0.0.1:8000/v1", url), *pairs)
     spec.write_text(text, encoding="utf-8")
     return spec
 

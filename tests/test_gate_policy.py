@@ -20,6 +20,7 @@ from secondorder.studies import Gate, GatePolicy, fit_gate
 from secondorder.studies._signals import Signal
 
 from . import small_run as small
+from .small_audits import YES_OR_NO, changed, lay_out
 from .small_cubes import PROMPTS, panel
 
 CALLS = small.make_calls(items=30, prompts=("p1", "p2", "p3", "p4", "p5"), repeats=1)
@@ -136,43 +137,8 @@ def test_an_interrupted_gated_run_goes_on_where_it_stopped(tmp_path: Path) -> No
         assert ended == expected_calls("decided")
 
 
-GATED = """
-schema = "secondorder.audit/1"
-name = "gated"
-seed = 3
-
-[judges.toy]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "toy"
-concurrency = 8
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-stratum = "topic"
-gold = "best"
-
-[prompts]
-variants = [
-  {{ id = "p1", user = "Is it so? {{{{text}}}}" }},
-  {{ id = "p2", user = "Would you say so? {{{{text}}}}" }},
-  {{ id = "p3", user = "True? {{{{text}}}}" }},
-]
-
-[design]
-repeats = 1
-send = "by-item"
-
-[verdict]
-parser = "label"
-labels = {{ A = "yes", B = "no", TIE = "unsure" }}
-classes = ["yes", "no", "unsure"]
-
-[gate]
-file = "gate.json"
-"""
+GATED = changed(YES_OR_NO, ('"asked"', '"gated"'), ('id = "id"', 'id = "id"\nstratum = "topic"\ngold = "best"'))
+GATED += '\n[gate]\nfile = "gate.json"\n'
 
 
 def gated_audit(folder: Path, url: str) -> Path:
@@ -181,16 +147,13 @@ def gated_audit(folder: Path, url: str) -> Path:
         {"id": f"q{i}", "topic": "even" if i % 2 == 0 else "odd", "text": "word " * (i + 1), "best": "yes"}
         for i in range(12)
     ]
-    (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     gate = Gate(
         "prompt", "p1", ("p2", "p3"), ("yes", "no", "unsure"), "class", "decided",
         (Signal("verdict", ("yes", "no", "unsure")), Signal("words:text", None, 6.0, 1.0), Signal("stratum", ("odd",))),
         0.5, (0.0, -100.0, 0.0, -1.0, 0.0, 0.5), None, {},
     )  # fmt: skip
     gate.save(folder / "gate.json")
-    spec = folder / "audit.toml"
-    spec.write_text(GATED.format(url=url))
-    return spec
+    return lay_out(folder, GATED.format(url=url), items)
 
 
 def test_an_audit_with_a_gate_runs_and_resumes_from_its_folder_alone(tmp_path: Path, capsys) -> None:  # type: ignore
@@ -258,7 +221,7 @@ def test_no_output_replaces_what_an_audit_names(command: str, given: str, file: 
 )
 def test_gates_that_do_not_fit_their_audit_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
     spec = gated_audit(tmp_path, "http://127.0.0.1:9/v1")
-    spec.write_text(spec.read_text().replace(old, new))
+    spec.write_text(changed(spec.read_text(), (old, new)))
     with pytest.raises((SpecError, InputError, SchemaError), match=words):
         plan_audit(spec)
 

@@ -30,6 +30,7 @@ from secondorder._schema import REASONS
 from secondorder.acquire import Call, make_parse, read_ledger, verify_ledger
 
 from .conftest import need
+from .small_audits import changed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "howto" / "audit-a-local-model.md"
@@ -321,10 +322,7 @@ def soft_run(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The same audit with answers of one token, whose listed probabilities are the verdicts."""
     folder = tmp_path_factory.mktemp("soft")
     text = blocks()
-    spec = text["toml"].replace("http://127.0.0.1:8080", server.url)
-    for old, new in ONE_TOKEN:
-        assert old in spec
-        spec = spec.replace(old, new)
+    spec = changed(text["toml"], ("http://127.0.0.1:8080", server.url), *ONE_TOKEN)
     (folder / "items.jsonl").write_text(text["json"], encoding="utf-8")
     (folder / "audit.toml").write_text(spec, encoding="utf-8")
     return so.run_audit(folder)

@@ -24,64 +24,26 @@ from secondorder.core._bounds import Bounds
 from secondorder.core._sequential import first_crossing, log_e_process
 from secondorder.errors import EndpointError, SpecError
 
+from . import small_audits
+from .small_audits import PAIRWISE, changed
+
 ITEMS = 60
-SPEC = """
-schema = "secondorder.audit/1"
-name = "stopped"
-seed = 11
-
-[judges.steady]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "steady"
-concurrency = 6
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[judges.fickle]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "fickle"
-concurrency = 6
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-pair = ["one", "two"]
-
-[prompts]
-census = ["none", "xml"]
-criterion = "Which is better?"
-user = "{{{{criterion}}}} {{{{text}}}} A: {{{{first}}}} B: {{{{second}}}}"
-
-[design]
-orders = ["AB", "BA"]
-repeats = 2
-send = "by-item"
-
-[verdict]
-parser = "label"
-labels = {{ A = "first", B = "second", TIE = "tie" }}
-classes = ["1", "2", "tie"]
-
-[retry]
-attempts = 1
-
+STEADY = changed(
+    PAIRWISE, ('"small"', '"stopped"'), ("seed = 7", "seed = 11"), ("toy", "steady"),
+    ("concurrency = 8", "concurrency = 6"), ("repeats = 2", 'repeats = 2\nsend = "by-item"'),
+)  # fmt: skip
+JUDGE = STEADY[STEADY.index("[judges.steady]") : STEADY.index("[items]")]
+STOP = """
 [stop]
 component = "prompt"
 tau = 0.15
 """
+SPEC = changed(STEADY, (JUDGE, JUDGE + changed(JUDGE, ("steady", "fickle")))) + STOP
 
 
 def lay_out(folder: Path, url: str, *changes: tuple[str, str]) -> Path:
     rows = [{"id": f"q{k}", "text": f"question {k}", "one": "x", "two": "y"} for k in range(ITEMS)]
-    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    text = SPEC.format(url=url)
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    (folder / "audit.toml").write_text(text, encoding="utf-8")
-    return folder / "audit.toml"
+    return small_audits.lay_out(folder, changed(SPEC.format(url=url), *changes), rows)
 
 
 def laws_of(spec: Path) -> dict[str, dict[str, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,9 @@ from secondorder._audit._plan import find_target, planned_folder
 from secondorder._schema import REASONS, STATUS
 from secondorder.acquire import Fault, SimulatedJudge, is_null, read_ledger
 
+from .. import small_audits
+from ..small_audits import PAIRWISE, changed
+
 ITEMS = [
     {
         "id": f"q{k}",
@@ -30,61 +32,18 @@ ITEMS = [
     for k, b in enumerate(["1", "2", "tie", "", "1", "2"], start=8)  # q8 … q13: natural order is not that of text
 ]
 
-PAIRWISE = """
-schema = "secondorder.audit/1"
-name = "small"
-seed = 7
-
-[judges.toy]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "toy"
-concurrency = 8
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-pair = ["one", "two"]
-stratum = "topic"
-gold = "best"
-
-[prompts]
-census = ["none", "xml"]
-criterion = "Which is better?"
-user = "{{{{criterion}}}} {{{{text}}}} A: {{{{first}}}} B: {{{{second}}}}"
-
-[design]
-orders = ["AB", "BA"]
-repeats = 2
-
-[verdict]
-parser = "label"
-labels = {{ A = "first", B = "second", TIE = "tie" }}
-classes = ["1", "2", "tie"]
-
-[retry]
-attempts = 1
-"""
+SPEC = changed(PAIRWISE, ('pair = ["one", "two"]', 'pair = ["one", "two"]\nstratum = "topic"\ngold = "best"'))
 
 ARTIFACTS = {"manifest.json", "ledger.sqlite", "cube.nc", "estimates.nc", "report.html"}
 
 
 def lay_out(folder: Path, url: str) -> Path:
     """A small audit in a folder; returns the path of its spec."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in ITEMS), encoding="utf-8")
-    spec = folder / "audit.toml"
-    spec.write_text(PAIRWISE.format(url=url), encoding="utf-8")
-    return spec
+    return small_audits.lay_out(folder, SPEC.format(url=url), ITEMS)
 
 
 def replaced(spec: Path, *pairs: tuple[str, str]) -> Path:
-    text = spec.read_text(encoding="utf-8")
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    spec.write_text(text, encoding="utf-8")
+    spec.write_text(changed(spec.read_text(encoding="utf-8"), *pairs), encoding="utf-8")
     return spec
 
 

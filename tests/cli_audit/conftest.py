@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,48 +12,14 @@ import pytest
 from secondorder.acquire import SimulatedJudge, read_ledger
 from secondorder.cli import _run as command
 
-SPEC = """
-schema = "secondorder.audit/1"
-name = "small"
-seed = 3
+from ..small_audits import PAIRWISE, changed, lay_out
 
-[judges.toy]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "toy"
-concurrency = 4
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-pair = ["one", "two"]
-
-[prompts]
-census = ["none", "xml"]
-criterion = "Which is better?"
-user = "{{{{criterion}}}} {{{{id}}}} A: {{{{first}}}} B: {{{{second}}}}"
-
-[design]
-orders = ["AB", "BA"]
-repeats = 2
-
-[verdict]
-parser = "label"
-labels = {{ A = "first", B = "second", TIE = "tie" }}
-classes = ["1", "2", "tie"]
-
-[retry]
-attempts = 2
-"""
-CALLS = 6 * 2 * 2 * 2
-
-
-def lay_out(folder: Path, text: str) -> Path:
-    items = [json.dumps({"id": f"q{k}", "one": "x", "two": "y"}) + "\n" for k in range(6)]
-    (folder / "items.jsonl").write_text("".join(items), encoding="utf-8")
-    (folder / "audit.toml").write_text(text, encoding="utf-8")
-    return folder / "audit.toml"
+SPEC = changed(
+    PAIRWISE, ("seed = 7", "seed = 3"), ("concurrency = 8", "concurrency = 4"), ("{text}", "{id}"),
+    ("attempts = 1", "attempts = 2"),
+)  # fmt: skip
+ITEMS = [{"id": f"q{k}", "one": "x", "two": "y"} for k in range(6)]
+CALLS = len(ITEMS) * 2 * 2 * 2
 
 
 @pytest.fixture
@@ -62,11 +27,7 @@ def spec(tmp_path):
     """A small audit whose judge is nowhere yet: ``spec(url)`` says where, ``spec(url, (old, new))`` changes it."""
 
     def write(url: str, *pairs: tuple[str, str]) -> Path:
-        text = SPEC.format(url=url)
-        for old, new in pairs:
-            assert old in text, old
-            text = text.replace(old, new)
-        return lay_out(tmp_path, text)
+        return lay_out(tmp_path, changed(SPEC.format(url=url), *pairs), ITEMS)
 
     return write
 
@@ -90,7 +51,7 @@ def once(tmp_path_factory):
     """A finished run of the small audit, and what the command printed."""
     folder = tmp_path_factory.mktemp("once")
     with SimulatedJudge() as server:
-        lay_out(folder, SPEC.format(url=server.base_url))
+        lay_out(folder, SPEC.format(url=server.base_url), ITEMS)
         child = started("run", folder)
         out, err = child.communicate(timeout=120)
     assert child.returncode == 0, err

@@ -19,6 +19,8 @@ from secondorder.acquire._load import parse_spec
 from secondorder.acquire._plan import make_parse
 from secondorder.acquire._reading import Completion
 
+from ..small_audits import changed, lay_out
+
 SPEC = """
 schema = "secondorder.audit/1"
 name   = "soft"
@@ -56,11 +58,7 @@ LINE = ('"label"', '"last-line"')
 
 
 def spec_text(*changes: tuple[str, str]) -> str:
-    text = SPEC
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+    return changed(SPEC, *changes)
 
 
 def listed(*pairs: tuple[str, float]) -> list[dict[str, Any]]:
@@ -107,11 +105,8 @@ NO_SOFT = (('soft     = { token = "verdict" }\n', ""),)
 
 
 def plan_of(folder: Path, *changes: tuple[str, str], items: int = 4) -> Any:
-    folder.mkdir(parents=True, exist_ok=True)
     rows = ({"id": f"q{k}", "one": f"one {k}", "two": f"two {k}"} for k in range(items))
-    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "audit.toml").write_text(spec_text(*changes))
-    return so.plan_audit(folder)
+    return so.plan_audit(lay_out(folder, spec_text(*changes), rows))
 
 
 @contextmanager
