@@ -13,6 +13,7 @@ from secondorder._labels._attributes import group_dim
 from secondorder._labels._results import Section
 from secondorder._schema import BOTTOM, ITEM, ORDER, PROMPT, REPEAT
 from secondorder._statistics._settings import Settings
+from secondorder._statistics._soft import has_sampled
 from secondorder.errors import SecondOrderError
 from secondorder.report import section_text
 from secondorder.studies import (
@@ -30,6 +31,7 @@ GOLD = "gold"
 FEWEST_VOTERS = 3
 RULES = ("single", "plurality", "majority")
 SCALES = {"ordinal": ("ordinal", "linear"), "interval": ("interval", "interval")}
+SAMPLED = "Of the verdicts that the calls sampled, not of the soft ones."
 ASIDE = f"{BOTTOM} has no place on the scale: it is set aside in this study, and counted."
 
 APART = "Verdicts on the same item and under the same conditions are compared; κ and its kin take off chance agreement."
@@ -76,7 +78,10 @@ def study_parts(cube: xr.Dataset, settings: Settings) -> dict[str, xr.Dataset]:
     """
     # Under the nominal kernel classes are names, though they be written in digits.
     found = enumerate(_supported(cube.assign_attrs(kernel=settings.kernel), settings))
-    return {study.name: _part(study).assign_attrs(place=place) for place, study in found}
+    said = f" {SAMPLED}" if has_sampled(cube) else ""
+    return {
+        study.name: _part(study._replace(lead=study.lead + said)).assign_attrs(place=place) for place, study in found
+    }
 
 
 def _supported(cube: xr.Dataset, settings: Settings) -> Iterator[_Study]:

@@ -108,6 +108,8 @@ def gold_section(tree: xr.DataTree) -> Section | None:
         f"{name}: {int(row.n_calls)} calls on {int(row.n_items)} items with a gold label." for name, row in parts
     )
     text = "Share of completed calls that give the gold label; a tie or ⊥ is no match, unless it is the gold label."
+    if dataset(tree, "soft") is not None:
+        text += " Of the verdicts that the calls sampled, not of the soft ones."
     return Section("Match with gold", text, (Table("", ("", *(name for name, _ in parts)), tuple(rows), notes),))
 
 

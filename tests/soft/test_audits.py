@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -124,6 +125,9 @@ def test_a_run_with_a_soft_judge_a_hard_one_and_one_whose_server_lists_another_l
     assert "It fails for cold: the numbers of this report are not those of the answers" in html
     assert "sampled contradict their soft verdicts (soft verdicts, all calls" in html
     assert "⊥ mass as tie" in html
+    # Agreement, position and votes are of hard verdicts, and the report says so wherever it has them.
+    studies = re.findall(r'id="(agreement-1|position|judges)"', html)
+    assert html.count("Of the verdicts that the calls sampled, not of the soft ones.") == len(studies) == 3
     assert "soft verdicts, token = first, 20 listed" in html
     found = {(d.by["judge"], d.name): d for d in so.check_independence(cube).suspicious}
     assert ("cold", "soft verdicts, all calls") in found
