@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import secondorder as so
 from secondorder.errors import InputError, UndefinedError
@@ -49,6 +50,18 @@ def test_bands_and_items_take_a_dataset_too() -> None:
 def test_nothing_is_stacked_where_a_component_is_undefined() -> None:
     with pytest.raises(UndefinedError):
         so.plot.components(decomposition("A"))
+
+
+def test_rounding_does_not_fill_a_panel() -> None:
+    values = np.array([[[1e-17], [-2e-16]]])
+    data = xr.Dataset(
+        {name: (("group", "depth", "component"), values) for name in ("estimate", "plugin")},
+        coords={"group": ["x"], "depth": [2, 4], "component": ["prompt"]},
+    )
+    low, high = so.plot.prefixes(data, "prompt").get_ylim()
+    assert low < -1e-3 < 1e-3 < high
+    low, high = so.plot.prefixes(data * 1e12, "prompt").get_ylim()
+    assert -1e-3 < low < high < 1e-3
 
 
 def test_svg_is_one_element_with_text_and_repeats_its_bytes() -> None:

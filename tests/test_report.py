@@ -20,6 +20,7 @@ from secondorder.acquire import SimulatedJudge
 from secondorder.acquire._judge import Fault
 from secondorder.errors import CorruptFileError, InputError, SchemaError
 from secondorder.report import report_html
+from secondorder.report._read import percent
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -192,6 +193,10 @@ def test_a_line_of_one_megabyte_does_no_harm() -> None:
     html = report_html(estimate_all(cube(item="z" * 1_000_000), {})[1])
     assert len(html) < 2_000_000
     assert "characters more" in html
+
+
+def test_a_share_that_rounds_to_nothing_has_no_sign() -> None:
+    assert [percent(x) for x in (-1e-17, -0.0004, -0.0006, 0.123456)] == ["0.0 %", "0.0 %", "-0.1 %", "12.3 %"]
 
 
 def test_prefixes_keep_the_scaled_excess_identity() -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["prefixes"]
 
 MARKERS = "os^vDPX*"
+ROUNDING = 1e-12
+NOTHING = 0.01
 
 
 def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axes:
@@ -48,6 +50,8 @@ def prefixes(data: xr.Dataset, component: str, *, ax: Axes | None = None) -> Axe
             label="plug-in" if k == data.sizes["group"] - 1 else None,
         )  # fmt: skip
     ax.axhline(0, color="#222222", linewidth=0.8)
+    if np.nan_to_num(np.abs(chosen[["estimate", "plugin"]].to_array().values)).max() <= ROUNDING:
+        ax.set_ylim(-NOTHING, NOTHING)  # else rounding would fill the panel
     ax.set_xscale("log", base=2)
     ax.set_xticks(depths, [f"{depth:g}" for depth in depths])
     ax.minorticks_off()

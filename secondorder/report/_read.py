@@ -100,7 +100,7 @@ def ordering(labels: Sequence[str], values: Sequence[float]) -> str:
 
 def percent(x: Any, digits: int = 1) -> str:
     """A share as text."""
-    return "–" if np.isnan(float(x)) else f"{100 * float(x):.{digits}f} %"
+    return "–" if np.isnan(float(x)) else f"{round(100 * float(x), digits) + 0.0:.{digits}f} %"
 
 
 def banded(row: xr.Dataset, *, apart: str = "\n", digits: int = 4) -> str:
