@@ -55,7 +55,7 @@ def test_nothing_is_stacked_where_a_component_is_undefined() -> None:
 def test_rounding_does_not_fill_a_panel() -> None:
     values = np.array([[[1e-17], [-2e-16]]])
     data = xr.Dataset(
-        {name: (("group", "depth", "component"), values) for name in ("estimate", "plugin")},
+        dict.fromkeys(("estimate", "plugin"), (("group", "depth", "component"), values)),
         coords={"group": ["x"], "depth": [2, 4], "component": ["prompt"]},
     )
     low, high = so.plot.prefixes(data, "prompt").get_ylim()
