@@ -68,6 +68,13 @@ def test_an_item_that_is_alone_in_its_stratum_leaves_no_band_to_its_own_group(na
     assert bool(STUDIES[name](panel(["s"] * 10 + ["t"] * 2 + ["s"] * 12)).data["lower"].sel(task="x").notnull().any())
 
 
+def test_an_item_that_is_alone_in_its_stratum_leaves_no_pair_sure_or_undecided() -> None:
+    found = STUDIES["reversals"](panel(["s"] * 11 + ["t"] + ["s"] * 12)).data
+    for name in ("sure_kept", "sure_reversed", "sure_undecided"):
+        assert np.isnan(found[name].sel(task="x"))
+        assert not np.isnan(found[name].sel(task="y"))
+
+
 @pytest.mark.parametrize("name", ["agreement", "designs", "sources", "binary", "winners"])
 def test_both_ends_of_a_band_are_named(name: str) -> None:
     columns = [column for table in STUDIES[name](panel(["s"] * 24)).tables for column in table.columns]

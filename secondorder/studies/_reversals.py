@@ -206,11 +206,12 @@ def _shares(
             agree += (side == sign).sum(0)
     drawn = np.concatenate(held, axis=1)
     scored = ~np.isnan(means).all(1)
-    if (scored & alone(len(rows.clusters), rows.strata)[rows.cluster]).any():
-        drawn, agree = np.full_like(drawn, np.nan), np.zeros_like(agree)
+    lone = bool((scored & alone(len(rows.clusters), rows.strata)[rows.cluster]).any())
+    if lone:
+        drawn = np.full_like(drawn, np.nan)
     compared = not np.isnan(point[list(MEASURES).index("reversals"), 0])
     values = [_value(name, float(x), compared=compared) for name, x in zip(MEASURES, point[:, 0], strict=True)]
-    sure = _sure(sign[0], agree, draws=draws, level=level) if draws else np.full(3, np.nan)
+    sure = _sure(sign[0], agree, draws=draws, level=level) if draws and not lone else np.full(3, np.nan)
     return _Shares(values, drawn, sure, sizes, spread)
 
 
