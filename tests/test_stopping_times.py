@@ -60,7 +60,10 @@ def test_spread_costs_items(medians: dict[str, Any]) -> None:
     """
     design = Design.balanced({"prompt": 6, "order": 2})
     prompt = next(c for c in standard_components(design.names) if c.name == "prompt")
-    for (_, U, R), median in medians["sequential_population"].dropna().items():
+    decided = medians["sequential_population"].dropna()
+    assert set(decided.index.get_level_values("U")) == {0.0, 0.01, 0.05, 0.1}
+    assert len(decided) == 4 * 4 * 2
+    for (_, U, R), median in decided.items():
         bounds = core.item_bounds(design, prompt, core.nominal_kernel(4), R)
         side: Side = "below" if U < TAU else "above"
         fewest = core.least_items(TAU, bounds, side, value=U, alpha=ALPHA, best_stake=False)
