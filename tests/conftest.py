@@ -39,3 +39,25 @@ def hanna(data_dir: Path) -> xr.Dataset:
     from .real_scores import read_hanna
 
     return read_hanna(data_dir)
+
+
+@pytest.fixture(scope="session")
+def judge_consistency(data_dir: Path) -> xr.Dataset:
+    """Verdicts of two judges on ten items, under two prompts, twenty times each; read once."""
+    import secondorder as so
+
+    return so.read_table(
+        data_dir / "judge_consistency" / "calls.csv", item="item", facets=["prompt"], repeat="repeat",
+        verdict="verdict", classes=["A", "B", "tie"], invalid=[""], by="judge",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def position_bias(data_dir: Path) -> xr.Dataset:
+    """Verdicts of nine judges on 96 pairs of answers, in both orders, three times each; read once."""
+    import secondorder as so
+
+    return so.read_table(
+        data_dir / "position_bias" / "repeats.csv.gz", item=["question", "opponent"], facets=["order"], repeat="rep",
+        verdict="verdict", classes=["ref", "other", "tie"], invalid=["invalid"], by="judge", where="bench=MTBench",
+    )  # fmt: skip

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
 import pytest
+import xarray as xr
 
-import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError
 from secondorder.studies import match_budget
@@ -195,16 +194,10 @@ def test_averages_over_every_data_set_are_the_truth_at_the_law() -> None:
     assert weight @ overlapping > of_repeats + 0.05
 
 
-def test_single_calls_at_equal_budget_are_the_agreements_of_the_repeat_aware_study(data_dir: Path) -> None:
-    cube = so.read_table(
-        data_dir / "judge_consistency" / "calls.csv",
-        item="item",
-        facets=["prompt"],
-        repeat="repeat",
-        verdict="verdict",
-        invalid=[""],
-        by="judge",
-    )
+def test_single_calls_at_equal_budget_are_the_agreements_of_the_repeat_aware_study(
+    judge_consistency: xr.Dataset,
+) -> None:
+    cube = judge_consistency
     found = match_budget(cube, by="judge", calls=[1, 5, 11], draws=0)
     aware = studies.repeat_agreement(cube, draws=0)
     stability = found.data["estimate"].sel(source="repeats", calls=1)

@@ -36,26 +36,13 @@ def assert_components(result: so.Decomposition, expected: dict[str, tuple[float,
 
 
 @pytest.fixture(scope="module")
-def consistency(data_dir: Path) -> xr.Dataset:
-    return so.read_table(
-        data_dir / "judge_consistency" / "calls.csv", item="item", facets=["prompt"], repeat="repeat",
-        verdict="verdict", classes=["A", "B", "tie"], invalid=[""], by=["judge"],
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def position(data_dir: Path) -> so.Decomposition:
-    cube = so.read_table(
-        data_dir / "position_bias" / "repeats.csv.gz", item=["question", "opponent"], facets=["order"], repeat="rep",
-        verdict="verdict", classes=["ref", "other", "tie"], invalid=["invalid"], by=["judge"],
-        where=["bench=MTBench"],
-    )  # fmt: skip
-    return so.decompose(cube)
+def position(position_bias: xr.Dataset) -> so.Decomposition:
+    return so.decompose(position_bias)
 
 
 @pytest.mark.parametrize("judge", CONSISTENCY)
-def test_judge_consistency(consistency: xr.Dataset, judge: str) -> None:
-    assert_components(so.decompose(consistency).select(judge=judge), CONSISTENCY[judge])
+def test_judge_consistency(judge_consistency: xr.Dataset, judge: str) -> None:
+    assert_components(so.decompose(judge_consistency).select(judge=judge), CONSISTENCY[judge])
 
 
 @pytest.mark.parametrize("judge", POSITION)
@@ -151,8 +138,8 @@ def cube_of(cells: dict[tuple[str, str], str], classes: str = "AB", **options: A
     return so.make_cube(table(cells), **{**ROLES, "classes": list(classes), **options})
 
 
-def test_json_follows_the_schema_and_has_no_nan(consistency: xr.Dataset) -> None:
-    plain = so.decompose(consistency, tau=0.05).to_dict()
+def test_json_follows_the_schema_and_has_no_nan(judge_consistency: xr.Dataset) -> None:
+    plain = so.decompose(judge_consistency, tau=0.05).to_dict()
     json.dumps(plain, allow_nan=False)
     assert plain["schema"] == "secondorder.decomposition/1"
     assert list(plain) == ["schema", "version", "input", "settings", "groups", "comparison"]
@@ -295,11 +282,11 @@ def test_user_components_and_matrices() -> None:
 
 @pytest.mark.parametrize(("interval", "width"), [("percentile", 0.82), ("bca", 0.82), ("studentised", 1.0)])
 def test_bootstrap_bands_are_reproducible_and_near_the_t_band(
-    consistency: xr.Dataset, interval: Any, width: float
+    judge_consistency: xr.Dataset, interval: Any, width: float
 ) -> None:
     """Ten items: without n/(n-1) and Student's law a band has sqrt(9/10) * 1.96/2.26 = .82 of the t band's width."""
-    first, again = (so.decompose(consistency, interval=interval, draws=2000) for _ in range(2))
-    t = so.decompose(consistency)
+    first, again = (so.decompose(judge_consistency, interval=interval, draws=2000) for _ in range(2))
+    t = so.decompose(judge_consistency)
     for judge in CONSISTENCY:
         one = first.select(judge=judge).interval("call")
         assert one == again.select(judge=judge).interval("call")

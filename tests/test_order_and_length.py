@@ -12,26 +12,13 @@ import xarray as xr
 import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError
-from secondorder.studies import position_bias
 
 from .small_cubes import cube_of
 
 
-def test_position_bias_of_nine_judges(data_dir: Path) -> None:
-    path = data_dir / "position_bias" / "repeats.csv.gz"
-    cube = so.read_table(
-        path,
-        item=["question", "opponent"],
-        facets=["order"],
-        repeat="rep",
-        verdict="verdict",
-        classes=["ref", "other", "tie"],
-        invalid=["invalid"],
-        by="judge",
-        where="bench=MTBench",
-    )
-    rows = pd.read_csv(path).query("bench == 'MTBench'")
-    found = position_bias(cube, draws=500)
+def test_position_bias_of_nine_judges(position_bias: xr.Dataset, data_dir: Path) -> None:
+    rows = pd.read_csv(data_dir / "position_bias" / "repeats.csv.gz").query("bench == 'MTBench'")
+    found = studies.position_bias(position_bias, draws=500)
     # Swap minus same-order inconsistency is twice the order component of two equal orders (exact answers of the data).
     order = {"gpt-4-0613": 0.03212, "gpt-4-0125-preview": 0.01071, "claude-3-haiku-20240307": 0.06655}
     for judge, component in {**order, "claude-3-sonnet-20240229": 0.07002}.items():
@@ -52,7 +39,7 @@ def test_position_bias_of_nine_judges(data_dir: Path) -> None:
 
 def test_a_missing_order_neither_erases_the_other_nor_vanishes() -> None:
     cube = cube_of([[0, 1], [0, -1], [1, 1]], ("item", "order"), ["1", "2", "tie"], order=["AB", "BA"])
-    found = position_bias(cube, draws=0)
+    found = studies.position_bias(cube, draws=0)
     assert int(found.data["n_items"]) == 3
     assert int(found.data["n_swapped"]) == 2
     assert int(found.data["n_missing"]) == 1
@@ -64,7 +51,7 @@ def test_a_missing_order_neither_erases_the_other_nor_vanishes() -> None:
 def test_every_measure_of_position_by_hand() -> None:
     # Named slots: first and first, second and second, neither and second, second and first; the last says one class.
     cube = cube_of([[0, 1], [1, 0], [2, 0], [1, 1]], ("item", "order"), ["1", "2", "tie"], order=["AB", "BA"])
-    found = position_bias(cube, draws=0).data["estimate"]
+    found = studies.position_bias(cube, draws=0).data["estimate"]
     got = dict(zip(found["measure"].to_numpy().tolist(), found.to_numpy().ravel().tolist(), strict=True))
     assert np.isnan([got.pop("call_inconsistency"), got.pop("swap_excess")]).all()
     assert got == pytest.approx(
@@ -84,13 +71,13 @@ def test_every_measure_of_position_by_hand() -> None:
 def test_position_bias_needs_to_know_who_stands_first() -> None:
     cube = cube_of([[0, 1]], ("item", "order"), ["x", "y"], order=["xy", "yx"])
     with pytest.raises(CubeError, match="who stands first"):
-        position_bias(cube)
-    swapped = position_bias(cube, first={"xy": "y", "yx": "x"}, draws=0)
+        studies.position_bias(cube)
+    swapped = studies.position_bias(cube, first={"xy": "y", "yx": "x"}, draws=0)
     assert float(swapped["preference"].estimate) == -1
     with pytest.raises(CubeError, match="two different classes"):
-        position_bias(cube, first={"xy": "y", "yx": "y"})
+        studies.position_bias(cube, first={"xy": "y", "yx": "y"})
     with pytest.raises(CubeError, match="exactly two"):
-        position_bias(cube.isel(order=[0]))
+        studies.position_bias(cube.isel(order=[0]))
 
 
 def test_classes_in_the_order_of_the_alphabet_name_no_candidate() -> None:
@@ -101,10 +88,10 @@ def test_classes_in_the_order_of_the_alphabet_name_no_candidate() -> None:
     asked = {"item": "q", "facets": ["order"], "verdict": "v", "number_repeats": True}
     found = so.make_cube(table, **asked)
     with pytest.raises(CubeError, match="order of the alphabet"):
-        position_bias(found)
+        studies.position_bias(found)
     declared = so.make_cube(table, **asked, classes=["ref", "other", "tie"])
-    told = position_bias(found, first={"AB": "ref", "BA": "other"}, draws=0)["preference"].estimate
-    assert float(told) == float(position_bias(declared, draws=0)["preference"].estimate)
+    told = studies.position_bias(found, first={"AB": "ref", "BA": "other"}, draws=0)["preference"].estimate
+    assert float(told) == float(studies.position_bias(declared, draws=0)["preference"].estimate)
 
 
 def test_verbosity_slope_is_least_squares_and_holds_controls_fixed() -> None:

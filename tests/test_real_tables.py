@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import xarray as xr
 
 from secondorder._labels._attributes import class_labels, parent_of
 from secondorder._labels._cube import groups
@@ -38,18 +39,8 @@ def test_judge_consistency(data_dir: Path):
 
 
 @pytest.mark.data
-def test_position_bias(data_dir: Path):
-    cube = read_table(
-        data_dir / "position_bias" / "repeats.csv.gz",
-        item=["question", "opponent"],
-        facets=["order"],
-        repeat="rep",
-        verdict="verdict",
-        classes=["ref", "other", "tie"],
-        invalid=["invalid"],
-        by="judge",
-        where="bench=MTBench",
-    )
+def test_position_bias(position_bias: xr.Dataset, data_dir: Path):
+    cube = position_bias
     assert dict(cube.sizes) == {"judge": 9, "item": 96, "order": 2, "repeat": 3, "class": 4}
     assert (cube["verdict"].values >= 0).all()
     assert parent_of(cube).rows == 9072

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-import secondorder as so
 from secondorder import studies
 from secondorder.errors import CubeError, InputError
 from secondorder.studies import agreement, repeat_agreement
@@ -50,17 +48,8 @@ def test_an_item_drawn_twice_is_not_paired_with_itself() -> None:
     assert float(_measures(_sums(w[None], linear, square), weight)["chance"][0, 0]) == pytest.approx(expected)
 
 
-def test_repeat_agreement_on_judge_consistency(data_dir: Path) -> None:
-    cube = so.read_table(
-        data_dir / "judge_consistency" / "calls.csv",
-        item="item",
-        facets=["prompt"],
-        repeat="repeat",
-        verdict="verdict",
-        classes=["A", "B", "tie"],
-        invalid=[""],
-        by="judge",
-    )
+def test_repeat_agreement_on_judge_consistency(judge_consistency: xr.Dataset) -> None:
+    cube = judge_consistency
     found = repeat_agreement(cube, draws=500)
     within, across = found["within"].estimate, found["across"].estimate
     # The exact answers beside the data: U_call = 1 - within, and U_prompt = (within - across)/2 for two prompts.
