@@ -71,9 +71,23 @@ def test_call_noise_is_read_from_items_with_repeats_and_no_call_moves_it_into_th
     assert "model:detail + call" in str(once)
     score[0, 0, :, 1:] = np.nan  # two calls in all cells but one
     some = dominant_source(cube, factors=["model", "detail"], draws=0)
-    said = "no item has two calls in every cell: it stands with the interaction of all factors"
-    assert f"all: call noise: {said}." in some.notes
+    said = "no item has two calls in every cell: call noise stands with the interaction of all factors"
+    assert some.tables[0].notes == (f"– {said} (call / share)",)
     assert some["variance"].reason.sel(component="call").item() == said
+
+
+def test_sources_that_have_no_share_are_not_left_out_without_a_word() -> None:
+    score = np.random.default_rng(0).normal(4, 1, (12, 2, 3, 2))
+    score[:4] = 4.0
+    score[4:8, 0] = np.nan
+    cube = xr.Dataset(
+        {"score": (("item", "model", "detail", "repeat"), score)}, coords={"task": ("item", list("aaaabbbbcccc"))}
+    )
+    found = dominant_source(cube, factors=["model", "detail"], by="task", draws=0)
+    assert {row[0] for row in found.tables[0].rows} == {"c"}
+    for task, why in (("a", "the scores do not vary"), ("b", "no item has a score in every design")):
+        assert set(found["share"].reason.sel(task=task).to_numpy().tolist()) == {why}
+        assert any(note.startswith(f"– {why} ({task} / call / share;") for note in found.tables[0].notes)
 
 
 def test_planted_variances_are_recovered_and_the_dominant_source_named() -> None:
@@ -139,6 +153,8 @@ def test_ensembles_equal_every_team_by_hand() -> None:
         ensembles(data, factors=FACTORS, most=1)
     with pytest.raises(InputError, match="whole numbers from 2"):
         ensembles(data, factors=FACTORS, sizes=[1])
+    with pytest.raises(InputError, match="each once"):
+        ensembles(data, factors=FACTORS, sizes=[2, 2])
     with pytest.raises(InputError, match="no factor 'effort'"):
         ensembles(data, factors=FACTORS, vary=["effort"])
 

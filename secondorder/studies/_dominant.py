@@ -19,7 +19,7 @@ from secondorder.studies._design_tables import Row
 from secondorder.studies._disagreement import Array
 from secondorder.studies._layout import By, as_names, group_labels
 from secondorder.studies._parts import Value, quotient
-from secondorder.studies._result import Drawn, StudyResult, measured
+from secondorder.studies._result import Drawn, StudyResult, measured, reason_notes
 from secondorder.studies._scales import Bounds, Scales
 
 __all__ = ["dominant_source"]
@@ -28,8 +28,9 @@ SQUARED = np.array([[0.0, 0.0, 0.5], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0]])
 """Half the squared difference of two scores as a bilinear form of (1, score, squared score)."""
 
 MEASURES = {"variance": "variance", "share": "share"}
+NO_ITEM = "no item has a score in every design"
 NO_VARIANCE = "the scores do not vary"
-ONE_CALL = "no item has two calls in every cell: it stands with the interaction of all factors"
+ONE_CALL = "no item has two calls in every cell: call noise stands with the interaction of all factors"
 
 
 def dominant_source(
@@ -111,10 +112,7 @@ def dominant_source(
         by=grouping,
         measures=list(MEASURES),
         values=[
-            [
-                Value(float(x), (NO_VARIANCE if repeated[g] or c else ONE_CALL) if np.isnan(x) else "")
-                for x in numbers[0, g, c]
-            ]
+            [Value(float(x), _lacking(kept[g], repeated[g], c) if np.isnan(x) else "") for x in numbers[0, g, c]]
             for g in range(len(columns))
             for c in range(len(components))
         ],
@@ -206,6 +204,12 @@ def _label(name: str, last: bool, repeated: bool) -> str:
     return f"{name} + call" if last and not repeated else name
 
 
+def _lacking(kept: NDArray[np.bool_], repeated: np.bool_, component: int) -> str:
+    if not kept.any():
+        return NO_ITEM
+    return NO_VARIANCE if repeated or component else ONE_CALL
+
+
 def _table(found: xr.Dataset, by: By, labels: Sequence[Sequence[str]], wide: Array) -> Table:
     names = [name for name, _ in by]
     band = (f"lower {100 * float(found.attrs['level']):g} %", "upper")
@@ -220,7 +224,10 @@ def _table(found: xr.Dataset, by: By, labels: Sequence[Sequence[str]], wide: Arr
                 rows.append(
                     (*group, labels[g][c], *numbers, *(float(share[k]) for k in ("estimate", "lower", "upper")))
                 )
-    return Table("", (*names[:-1], "source", "variance", "same for all", "share", *band), tuple(rows))
+    # Rows without a share are not there: say why, and of no band.
+    untold = found.assign(reason=found["reason"].where(found["estimate"].isnull(), "")).sel(measure=["share"])
+    notes = reason_notes(untold, by=by, labels={})
+    return Table("", (*names[:-1], "source", "variance", "same for all", "share", *band), tuple(rows), notes)
 
 
 def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: Array) -> tuple[str, ...]:
@@ -229,11 +236,9 @@ def _notes(grid: Grid, kept: NDArray[np.bool_], repeated: Array) -> tuple[str, .
         "Variance of an item's scores over designs, in squared points; levels are taken as a sample.",
         "Same for all: the part by which a level moves every item alike.",
     ]
-    names = [" / ".join(group) or "all" for group in group_labels(grid.by)]
-    if once := [name for name, twice in zip(names, repeated, strict=True) if not twice]:
-        notes.append(f"{', '.join(once)}: call noise: {ONE_CALL}.")
     dropped = (present & ~kept).sum(1)
-    for where, lost, used, twice in zip(names, dropped, kept.sum(1), repeated, strict=True):
+    for group, lost, used, twice in zip(group_labels(grid.by), dropped, kept.sum(1), repeated, strict=True):
+        where = " / ".join(group) or "all"
         if lost:
             notes.append(f"{where}: {lost} items left out: a design has no score there.")
         if 0 < twice < used:
