@@ -150,7 +150,7 @@ def match_budget(
         raise InputError(f"rule={rule!r}", place="rule", remedy=f"say one of {', '.join(RULES)}")
     for m in calls:
         whole(m, "calls", least=1, remedy="give whole numbers from 1")
-    if not calls or len(set(calls)) < len(calls):
+    if not len(calls) or len(set(calls)) < len(calls):
         raise InputError(f"calls={list(calls)}", place="calls", remedy="give whole numbers from 1, each once")
     cube = check_cube(data)
     free = [name for name in cube["verdict"].dims if name not in as_names(by)]

@@ -98,8 +98,8 @@ def ensembles(
     >>> found["bias"].estimate.sel(strategy="free").round(3).to_numpy().tolist()
     [[0.333, 0.167]]
     """
-    if not sizes:
-        raise InputError("no size", place="sizes", remedy="give whole numbers from 2")
+    if not len(sizes) or len(set(sizes)) < len(sizes):
+        raise InputError(f"sizes={list(sizes)}", place="sizes", remedy="give whole numbers from 2, each once")
     for size in sizes:
         whole(size, "sizes", least=2, remedy="give whole numbers from 2")
     whole(most, "most", least=2, most=MOST_DRAWS)
