@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# Both want `.format(url=…)`.
-PAIRWISE = """
+# All want `.format(url=…)`.
+TOY = """
 schema = "secondorder.audit/1"
 name = "small"
 seed = 7
@@ -22,7 +22,11 @@ body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
 [items]
 file = "items.jsonl"
 id = "id"
-pair = ["one", "two"]
+"""
+
+PAIRWISE = (
+    TOY
+    + """pair = ["one", "two"]
 
 [prompts]
 census = ["none", "xml"]
@@ -41,23 +45,11 @@ classes = ["1", "2", "tie"]
 [retry]
 attempts = 1
 """
+)
 
-YES_OR_NO = """
-schema = "secondorder.audit/1"
-name = "asked"
-seed = 3
-
-[judges.toy]
-endpoint = "openai-chat"
-base_url = "{url}"
-model = "toy"
-concurrency = 8
-body = {{ temperature = 1.0, top_p = 1.0, max_tokens = 8 }}
-
-[items]
-file = "items.jsonl"
-id = "id"
-
+YES_OR_NO = (
+    TOY
+    + """
 [prompts]
 variants = [
   {{ id = "p1", user = "Is it so? {{{{text}}}}" }},
@@ -74,6 +66,7 @@ parser = "label"
 labels = {{ A = "yes", B = "no", TIE = "unsure" }}
 classes = ["yes", "no", "unsure"]
 """
+)
 
 
 def changed(text: str, *pairs: tuple[str, str]) -> str:

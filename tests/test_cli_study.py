@@ -331,7 +331,7 @@ def test_a_gate_is_trained_on_one_audit_and_decides_the_calls_of_the_next(
     gated = tmp_path / "gated.toml"
     with SimulatedJudge(process=False) as server:
         asked = YES_OR_NO.format(url=server.base_url)
-        pilot = lay_out(tmp_path, changed(asked, ("asked", "pilot")), items)
+        pilot = lay_out(tmp_path, changed(asked, ('"small"', '"pilot"'), ("seed = 7", "seed = 1")), items)
         assert _run(["acquire", str(pilot)]) == 0
         assert _run(["cube", str(pilot)]) == 0
         capsys.readouterr()
@@ -339,7 +339,7 @@ def test_a_gate_is_trained_on_one_audit_and_decides_the_calls_of_the_next(
         assert study("gate", pilot, *flags, "--draws", "50", "--save", tmp_path / "gate.json") == 0
         assert "calls behind the gate" in capsys.readouterr().out
         more = '\n[gate]\nfile = "gate.json"\n'
-        gated.write_text(changed(asked, ("asked", "gated"), ("seed = 3", "seed = 2")) + more)
+        gated.write_text(changed(asked, ('"small"', '"gated"'), ("seed = 7", "seed = 2")) + more)
         assert _run(["run", str(gated)]) == 0
     assert "not called" in capsys.readouterr().err
     gate = studies.open_gate(tmp_path / "gate.json")

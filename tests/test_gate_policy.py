@@ -137,7 +137,12 @@ def test_an_interrupted_gated_run_goes_on_where_it_stopped(tmp_path: Path) -> No
         assert ended == expected_calls("decided")
 
 
-GATED = changed(YES_OR_NO, ('"asked"', '"gated"'), ('id = "id"', 'id = "id"\nstratum = "topic"\ngold = "best"'))
+GATED = changed(
+    YES_OR_NO,
+    ('"small"', '"gated"'),
+    ("seed = 7", "seed = 3"),
+    ('id = "id"', 'id = "id"\nstratum = "topic"\ngold = "best"'),
+)
 GATED += '\n[gate]\nfile = "gate.json"\n'
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from secondorder._labels._columns import as_numbers
 from secondorder._labels._plain import read_side_table
+from secondorder.cli._study_agreement import _similarity
 from secondorder.cli._study_prompts import _of_table, _ratings
-from secondorder.errors import TableError
+from secondorder.errors import InputError, TableError
 from secondorder.studies import make_scores
 
 
@@ -82,3 +83,13 @@ def test_a_score_is_finite(score: str) -> None:
     rows = {"item": ["a", "b"], "prompt": ["x", "x"], "score": ["1.5", score]}
     with pytest.raises(TableError, match="is no number"):
         make_scores(pd.DataFrame(rows), item="item", score="score", facets=["prompt"])
+
+
+def test_a_file_of_similarities_holds_every_pair_once(tmp_path: Path) -> None:
+    file = tmp_path / "similar.csv"
+    for rows, said in (("a,b,0.5\na,b,0.7\n", "'a' and 'b' stand there twice"), ("a,b,near\n", "holds numbers")):
+        file.write_text(f"one,other,cosine\n{rows}", encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            _similarity(file)
+    file.write_text("one,other,cosine\na,b,0.5\nb,a,0.5\n", encoding="utf-8")
+    assert _similarity(file) == {("a", "b"): 0.5, ("b", "a"): 0.5}

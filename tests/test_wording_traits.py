@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats as ss
 import xarray as xr
 
-from secondorder.cli._study_agreement import _similarity
 from secondorder.errors import CubeError, InputError
 from secondorder.studies import feature_effects, similarity_stability
-
-
-def test_a_file_of_similarities_holds_every_pair_once(tmp_path: Path) -> None:
-    file = tmp_path / "similar.csv"
-    for rows, said in (("a,b,0.5\na,b,0.7\n", "'a' and 'b' stand there twice"), ("a,b,near\n", "holds numbers")):
-        file.write_text(f"one,other,cosine\n{rows}", encoding="utf-8")
-        with pytest.raises(InputError, match=said):
-            _similarity(file)
-    file.write_text("one,other,cosine\na,b,0.5\nb,a,0.5\n", encoding="utf-8")
-    assert _similarity(file) == {("a", "b"): 0.5, ("b", "a"): 0.5}
 
 
 def test_similarity_against_agreement_by_hand() -> None:
