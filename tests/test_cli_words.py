@@ -42,6 +42,9 @@ NOMINAL = ["--kernel", "nominal"]
             "--kernel ordinal: the classes are numbers",
         ),
         (["budget", *ROLES, *REPEAT, *NOMINAL, "--se", "prompt=-1"], "--se prompt: -1"),
+        (["study agreement", *ROLES, *REPEAT, "--coefficient", "kappa"], "--coefficient: unknown coefficient 'kappa'"),
+        (["study agreement", *ROLES, *REPEAT, "--invalid", "1", "--metric", "interval"], "--metric interval: invalid"),
+        (["study aggregate", *ROLES, *REPEAT, "--rule", "best"], "--rule: rules ['best']"),
     ],
 )
 def test_a_refusal_names_the_flag(
@@ -49,7 +52,7 @@ def test_a_refusal_names_the_flag(
 ) -> None:
     table = tmp_path / "calls.csv"
     table.write_text(TABLE, encoding="utf-8")
-    assert _run([line[0], str(table), *line[1:]]) == 2
+    assert _run([*line[0].split(), str(table), *line[1:]]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -58,6 +61,7 @@ def test_a_refusal_names_the_flag(
     [
         ("invalid='missing'", ["--invalid", "--invalid-as"], "--invalid-as missing"),
         ('invalid=[""]', ["--invalid", "--invalid-as"], "--invalid ''"),
+        ("weights='linear'", ["--weight", "--weights"], "--weights linear"),
         ("kind='random'", ["--random"], "--random COL"),
         ("scales={'likert': (lo, hi)}", ["--bounds"], "--bounds likert=LO,HI"),
         ("first={order: class}", ["--first"], "--first ORDER=CLASS"),

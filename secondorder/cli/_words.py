@@ -20,14 +20,19 @@ running: ContextVar[tuple[App, Sequence[str]] | None] = ContextVar("running", de
 """The command line that is being run, and what parses it."""
 
 FLAGS = {
-    "coords": "--coord",
-    "facets": "--facet",
-    "invalid": "--invalid-as",
-    "scales": "--bounds",
-    "scores": "--class-score",
-    "weights": "--weight",
+    "coefficients": ("--coefficient",),
+    "controls": ("--control",),
+    "coords": ("--coord",),
+    "facets": ("--facet",),
+    "factors": ("--factor",),
+    "invalid": ("--invalid-as", "--invalid"),
+    "rules": ("--rule",),
+    "scales": ("--bounds",),
+    "scores": ("--class-score", "--scores"),
+    "signals": ("--signal",),
+    "weights": ("--weights", "--weight"),
 }
-"""Flags that are not called as their argument."""
+"""Flags that are not called as their argument; the first that a command has is meant."""
 
 DIMENSIONS = frozenset({"item", "by", "facet", "judge", "match", "order", "prompt", "repeat", "system"})
 """Names of columns and dimensions: a bare number after them is a label, as in ``item=3, prompt=a``."""
@@ -78,8 +83,7 @@ def in_flags(error: SecondOrderError, flags: Collection[str] | None = None) -> s
 
 def _name(argument: str, flags: Collection[str]) -> str:
     """The flag that sets an argument; empty where the command has none."""
-    own = f"--{argument.replace('_', '-')}"
-    names = [FLAGS.get(argument, own), own]
+    names = FLAGS.get(argument, (f"--{argument.replace('_', '-')}",))
     return next((name for name in names if name in flags), "")
 
 

@@ -102,10 +102,10 @@ def agreement(
     if not names:
         raise InputError("no coefficient", place="coefficients", remedy=f"some of {', '.join(COEFFICIENTS)}")
     laid = arrange(data, inner=[raters], by=by, invalid=invalid)
+    alpha = alpha_metric(metric, laid.classes, scores=scores, ranked=laid.ranked)
     if weights is None:
         weights = WEIGHTS_OF.get(metric, metric) if isinstance(metric, str) else metric
     gap = disagreement(weights, laid.classes, scores=scores, ranked=laid.ranked)
-    alpha = alpha_metric(metric, laid.classes, scores=scores, ranked=laid.ranked)
     n_raters = laid.codes.shape[-1]
     parts = [_parts(names, codes, laid.classes, gap, alpha) for codes in laid.codes]
     points = [[point(part, n_raters=n_raters) for part in group] for group in parts]

@@ -67,7 +67,14 @@ def label_scores(labels: Iterable[object], scores: Any = None) -> Array:
     return np.array([table.get(text, np.nan) for text in texts], dtype=float)
 
 
-def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any = None, ranked: bool = True) -> Array:
+def disagreement(
+    kind: str | ArrayLike,
+    classes: Sequence[str],
+    *,
+    scores: Any = None,
+    ranked: bool = True,
+    argument: str = "weights",
+) -> Array:
     """Disagreement of every two classes, between 0 and 1.
 
     Parameters
@@ -80,6 +87,8 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
         For ``interval`` and ``ratio``; default: the labels as numbers.
     ranked : bool
         Whether somebody ranked the classes, which ``linear`` and ``quadratic`` need.
+    argument : str
+        What the caller calls the kind, for messages.
 
     Raises
     ------
@@ -95,12 +104,14 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
     if not isinstance(kind, str):
         return to_one(check_kernel(np.asarray(kind, dtype=float), size, allow_indefinite=True))
     if kind not in WEIGHTS:
-        raise KernelError(f"unknown weights {kind!r}", place="weights", remedy=f"one of {', '.join(WEIGHTS)}")
+        known = (*WEIGHTS, "ordinal") if argument == "metric" else WEIGHTS
+        raise KernelError(f"unknown {argument} {kind!r}", place=argument, remedy=f"one of {', '.join(known)}")
+    place = f"{argument}={kind!r}"
     if kind in ("linear", "quadratic"):
-        _refuse_unranked(classes, ranked, f"weights {kind}")
+        _refuse_unranked(classes, ranked, place)
     bottom = size > 0 and classes[-1] == BOTTOM
     if kind in ("quadratic", "interval", "ratio") and not (scores is not None and BOTTOM in scores):
-        _refuse_bottom(classes, f"weights {kind}")
+        _refuse_bottom(classes, place)
     if size < 2 or kind == "nominal":
         return nominal_kernel(size)
     if kind == "linear":
@@ -113,9 +124,7 @@ def disagreement(kind: str | ArrayLike, classes: Sequence[str], *, scores: Any =
     if kind == "interval":
         return interval_kernel(values.tolist(), standardise=True)
     if (values < 0).any():
-        raise KernelError(
-            f"score {values.min():g} is negative", place="weights ratio", remedy="a ratio scale has a true zero"
-        )
+        raise KernelError(f"score {values.min():g} is negative", place=place, remedy="a ratio scale has a true zero")
     total = values[:, None] + values[None, :]
     return to_one(((values[:, None] - values[None, :]) / np.where(total > 0, total, 1.0)) ** 2)
 
@@ -130,10 +139,10 @@ def alpha_metric(
 ) -> Array | None:
     """Disagreement matrix of alpha; None stands for Krippendorff's ordinal metric, which depends on the sample."""
     if isinstance(metric, str) and metric == "ordinal":
-        _refuse_unranked(classes, ranked, "metric ordinal")
-        _refuse_bottom(classes, "metric ordinal")
+        _refuse_unranked(classes, ranked, "metric='ordinal'")
+        _refuse_bottom(classes, "metric='ordinal'")
         return None
-    return disagreement(metric, classes, scores=scores, ranked=ranked)
+    return disagreement(metric, classes, scores=scores, ranked=ranked, argument="metric")
 
 
 def _refuse_unranked(classes: Sequence[str], ranked: bool, place: str) -> None:
