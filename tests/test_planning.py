@@ -258,7 +258,8 @@ def test_a_negative_variance_has_no_root() -> None:
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 @pytest.mark.parametrize("kind", ["fixed", "random"])
 def test_what_is_below_zero_does_not_hang_on_the_unit_of_scores(scale: float, kind: str) -> None:
-    # Items of one law: the estimated variance between them falls below zero about as often as not.
+    # Items of one law: the estimated variance between them falls below zero about as often as not, and that of one
+    # component at least under 117 of 120 other seeds.
     law = xr.concat([population(1)] * 30, "item").assign_coords(item=[str(k) for k in range(30)])
     cube = cube_of(law, 4, 2)
     facets = [Facet("prompt", kind), Facet("order")]
