@@ -180,6 +180,21 @@ def test_an_invalid_verdict_is_said_but_never_right() -> None:
         dawid_skene(np.eye(3)[said], right=4)
 
 
+def test_one_invalid_verdict_makes_no_third_answer_of_a_weighted_majority() -> None:
+    """Error rates of two classes stay those of two classes: for another judge, too."""
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.85).astype(int)
+    said = np.where(rng.random((400, 5)) < [0.95, 0.7, 0.7, 0.7, 0.6], right[:, None], 1 - right[:, None])
+    one = said.copy()
+    one[0] = 2
+    cube = cube_of(np.stack([said, one]), ("judge", "item", "prompt"), ["A", "B", "⊥"], judge=["x", "y"])
+    found = aggregate(cube, rules=["weighted"], draws=0)
+    aside = aggregate(cube, rules=["weighted"], draws=0, invalid="missing")
+    xr.testing.assert_equal(found.data["decision"], aside.data["decision"])
+    assert found.data["decision"].sel(judge="y").to_numpy().ravel()[0] == ""
+    assert "weighted: ⊥ is no vote." in found.notes
+
+
 def test_a_class_that_few_votes_hold_up_is_doubted() -> None:
     """Twenty tasks of one mind, ten split ones in which one voter of five says C: the fit gives C all of the ten."""
     split = ["CABAB", "ACBBA", "BACAB", "ABBCA", "BBAAC"] * 2

@@ -248,6 +248,8 @@ def _notes(panel: Panel, names: Sequence[str], decided: Sequence[Sequence[Decide
     notes.append(f"Ties: {said[ties]}; an abstention is a wrong decision and has no score.")
     if BOTTOM in panel.laid.classes:
         notes.append("⊥ is a class that can win a vote; --invalid-as missing (invalid='missing') sets it aside.")
+        if "weighted" in names:
+            notes.append("weighted: ⊥ is no vote.")
     if {"dawid_skene", "weighted"} & set(names):
         notes.append(
             "Dawid and Skene, weighted: they take voters to err independently given the right class; voters of one "

@@ -133,12 +133,16 @@ def _doubts(fit: Skills, votes: Array, classes: Sequence[str]) -> str:
 def _modelled(name: str, codes: Codes, classes: Sequence[str]) -> tuple[Array, str, bool]:
     """Posterior of each class, (items, events, classes), a note on the fit, and whether it converged."""
     tasks, n_classes = codes.reshape(-1, codes.shape[-1]), len(classes)
+    # An invalid verdict is no answer that could be right.
+    right = n_classes - (classes[-1] == BOTTOM)
     if name == "dawid_skene":
         votes = np.stack([tasks == code for code in range(n_classes)], axis=-1).astype(float)
-        # An invalid verdict is no answer that could be right: voters may say it, the model may not.
-        fit = dawid_skene(votes, right=n_classes - (classes[-1] == BOTTOM and n_classes > 1))
+        fit = dawid_skene(votes, right=max(right, 1))
         note = _doubts(fit, votes, classes)
         return fit.posterior.reshape(*codes.shape[:2], n_classes), note, fit.converged
-    rates = label_free_rates(tasks, n_classes=n_classes)
+    # Nor a vote, where errors are taken to be spread evenly over the answers.
+    tasks = np.where(tasks < right, tasks, -1)
+    rates = label_free_rates(tasks, n_classes=right)
     note = f"weighted: {rates.held} error rates outside [0, 1] were put at the bound" if rates.held else ""
-    return weighted_majority(tasks, rates).reshape(*codes.shape[:2], n_classes), note, True
+    posterior = np.pad(weighted_majority(tasks, rates), ((0, 0), (0, n_classes - right)))
+    return posterior.reshape(*codes.shape[:2], n_classes), note, True
