@@ -180,10 +180,13 @@ def test_a_ratio_to_nothing_is_undefined() -> None:
     found = so.contrasts(so.decompose(cube_of(codes)), ["prompt / total"])
     assert np.isnan([found.estimate[0], found.lower[0]]).all()
     assert "not positive" in found.reasons[0]
-    # A denominator near zero: draws below it are counted, and with too many of them the band is undefined.
-    rare = draw((8, 2, 2, 2), 9, np.array([0.97, 0.03, 0.0]))
-    few = so.contrasts(so.decompose(cube_of(rare), draws=1000), ["prompt / call"], method="percentile")
-    assert few.undefined_draws[0] > 25
+    # Call noise on one item of eight, a prompt's effect on another: draws without the first are counted, and with too
+    # many of them the band is undefined. Their share is (7/8)^8, beyond five standard errors with probability 6e-7.
+    codes = np.zeros((8, 2, 2, 2), dtype=int)
+    codes[0, ..., 0] = codes[1, 0] = 1
+    few = so.contrasts(so.decompose(cube_of(codes), draws=1000), ["prompt / call"], method="percentile")
+    without = (7 / 8) ** 8
+    assert abs(few.undefined_draws[0] - 1000 * without) < 5 * np.sqrt(1000 * without * (1 - without))
     assert "draws have no value" in few.reasons[0]
 
 

@@ -57,7 +57,9 @@ STUDIES: dict[str, Callable[[xr.Dataset], StudyResult]] = {
 @pytest.mark.parametrize("name", STUDIES)
 def test_an_item_that_is_alone_in_its_stratum_leaves_no_band_to_its_own_group(name: str) -> None:
     """Such an item is in every draw once: its spread would count as 0. The other task keeps its bands."""
-    found = STUDIES[name](panel(["s"] * 11 + ["t"] + ["s"] * 12)).data
+    cube = panel(["s"] * 11 + ["t"] + ["s"] * 12)
+    cube["verdict"][11] = 2 - cube["gold"][11]  # always wrong, so that it counts in shares of errors too
+    found = STUDIES[name](cube).data
     there = found["estimate"].notnull()
     lone, other = found.sel(task="x"), found.sel(task="y")
     assert bool(there.sel(task="x").any())
